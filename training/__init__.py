@@ -1,0 +1,1 @@
+"""Recipe of the English grounding verifier: data, training, export, measurement."""

@@ -1,0 +1,3 @@
+"""Pure stages: frozen values in, frozen values out. `pipeline.py` strings them together."""
+
+from __future__ import annotations
