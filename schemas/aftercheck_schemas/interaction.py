@@ -98,7 +98,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     history: tuple[Message, ...] = ()
     model: str = ""
     provider: str = ""
-    parameters: dict[str, Json] = msgspec.field(default_factory=dict)
+    parameters: dict[str, Json] = {}
     versions: Versions = Versions()
     session_id: str = ""
     turn: int = 0

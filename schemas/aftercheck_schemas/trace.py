@@ -22,7 +22,7 @@ class SpanEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     name: str
     time: int = 0
-    attributes: dict[str, Json] = msgspec.field(default_factory=dict)
+    attributes: dict[str, Json] = {}
 
 
 class SpanRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -49,7 +49,7 @@ class SpanRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     end: int = 0
     status: SpanStatus = "unset"
     status_message: str = ""
-    attributes: dict[str, Json] = msgspec.field(default_factory=dict)
+    attributes: dict[str, Json] = {}
     events: tuple[SpanEvent, ...] = ()
     truncated: tuple[str, ...] = ()
     dropped_attributes: int = 0
@@ -62,14 +62,14 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     span_id: str = ""
     event_name: str = ""
     time: int = 0
-    attributes: dict[str, Json] = msgspec.field(default_factory=dict)
+    attributes: dict[str, Json] = {}
     body: Json = None
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The payload of a stream entry: what one process sent of one trace in one flush."""
 
-    resource: dict[str, Json] = msgspec.field(default_factory=dict)
+    resource: dict[str, Json] = {}
     spans: tuple[SpanRecord, ...] = ()
     logs: tuple[LogRecord, ...] = ()
 
@@ -88,6 +88,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin = "production"
     spans: tuple[SpanRecord, ...]
     logs: tuple[LogRecord, ...] = ()
-    resource: dict[str, Json] = msgspec.field(default_factory=dict)
+    resource: dict[str, Json] = {}
     complete: bool = True
     truncated: bool = False

@@ -1,11 +1,11 @@
 """The worker's error tree. Every message says what happened, why, and how to fix it, in one line.
 
-    AftercheckError              exit 70
-    ├── ConfigurationError       exit 78   a setting is wrong or missing
-    │   └── ModelRefused         exit 78   a model file is missing, altered, pickled or needs remote code
-    ├── DependencyUnavailable    exit 69   Redis, Postgres or a judge does not answer
-    ├── UsageError               exit 64   the command line asks for something impossible
-    └── InputError               exit 65   a file that the user named cannot be read
+AftercheckError              exit 70
+├── ConfigurationError       exit 78   a setting is wrong or missing
+│   └── ModelRefused         exit 78   a model file is missing, altered, pickled or needs remote code
+├── DependencyUnavailable    exit 69   Redis, Postgres or a judge does not answer
+├── UsageError               exit 64   the command line asks for something impossible
+└── InputError               exit 65   a file that the user named cannot be read
 """
 
 from __future__ import annotations

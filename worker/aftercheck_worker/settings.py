@@ -22,9 +22,21 @@ PREFIX = "AFTERCHECK_"
 PRODUCER_NAMES = frozenset(
     PREFIX + name
     for name in (
-        "APP REDIS_URL MAX_BUFFER_BYTES MAX_BUFFER_ITEMS SHUTDOWN_TIMEOUT REDACTION_KEY REDACTION CAPTURE_CONTENT "
-        "STRICT TRACE_CONTENT MAX_TEXT_BYTES ENABLED DATA TRAIN_DIR"
-    ).split()
+        "APP",
+        "REDIS_URL",
+        "MAX_BUFFER_BYTES",
+        "MAX_BUFFER_ITEMS",
+        "SHUTDOWN_TIMEOUT",
+        "REDACTION_KEY",
+        "REDACTION",
+        "CAPTURE_CONTENT",
+        "STRICT",
+        "TRACE_CONTENT",
+        "MAX_TEXT_BYTES",
+        "ENABLED",
+        "DATA",
+        "TRAIN_DIR",
+    )
 )
 """Variables that other parts of the distribution read: known here, so that they are not called misspelt."""
 
@@ -42,12 +54,15 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, validation_alias=_names("REDIS_URL", "REDIS_URL"))
     broker_url: SecretStr | None = None
     home: Path = Field(
-        Path(".aftercheck"), description="Folder of the embedded services' data, logs and sockets; kept between runs."
+        Path(".aftercheck"),
+        description="Folder of the embedded services' data, logs and sockets; kept between runs.",
     )
     tenant: str = "default"
     dev: bool = Field(False, description="Evaluate everything and say so.")
 
-    sampling_rate: float = Field(0.05, ge=0, le=1, description="Rate for apps without a row in the sampling table (R4).")
+    sampling_rate: float = Field(
+        0.05, ge=0, le=1, description="Rate for apps without a row in the sampling table (R4)."
+    )
     sampling_by: Literal["trace", "session"] = "trace"
     stream_max_entries: int = Field(200_000, gt=0)
     stream_max_bytes: int = Field(512 * 1024 * 1024, gt=0)
@@ -111,7 +126,7 @@ def load(environ: Mapping[str, str]) -> Settings:
             values[name.removesuffix("_FILE")] = _read_secret(name, path)
     _refuse_unknown(values)
     try:
-        return Settings(**{key: value for key, value in _fields(values).items()})
+        return Settings.model_validate(_fields(values))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -138,7 +153,9 @@ def _read_secret(name: str, path: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ConfigurationError(
-            f"{name} names a file that cannot be read", why=str(error), fix="check the path and its permissions"
+            f"{name} names a file that cannot be read",
+            why=str(error),
+            fix="check the path and its permissions",
         ) from None
 
 
@@ -147,6 +164,6 @@ def _refuse_unknown(values: Mapping[str, str]) -> None:
     for name in values:
         if not name.startswith(PREFIX) or name in known or name.removesuffix("_FILE") in known:
             continue
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "remove it, or see `aftercheck config show`"
+        near = difflib.get_close_matches(name.removeprefix(PREFIX), [n.removeprefix(PREFIX) for n in known], n=1)
+        hint = f"did you mean {PREFIX}{near[0]}?" if near else "remove it, or see `aftercheck config show`"
         raise ConfigurationError(f"Unknown setting {name}", why="nothing reads it", fix=hint)

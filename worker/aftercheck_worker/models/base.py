@@ -50,7 +50,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     revision: str
     sha256: str = ""
-    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    parameters: dict[str, str] = {}
 
 
 @runtime_checkable
