@@ -1,0 +1,120 @@
+"""Quotes that are really there: normalised match, original offsets (issue text 3, trust S12).
+
+A quote counts only when it stands word for word in its source after the same normalisation on both sides: NFKC,
+case, quotation marks, dashes and white space. Word boundaries are required, so "red" is not found in "scored".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from aftercheck_schemas import Evidence, Passage
+
+_FOLD: Final = {
+    **dict.fromkeys("‘’‚‛′`´ʼ", "'"),
+    **dict.fromkeys("“”„‟«»″", '"'),
+    **dict.fromkeys("‐‑‒–—―−", "-"),
+}
+_INVISIBLE: Final = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad*_")
+_ELLIPSIS: Final = re.compile(r"\s*(?:\.{3,}|…|\[\s*(?:\.{3}|…)\s*\])\s*")
+_WORD: Final = re.compile(r"\w+")
+MAX_QUOTE_CHARS: Final = 1000
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """A normalised text and, for each of its characters, the offset of the original character."""
+
+    text: str
+    offsets: tuple[int, ...]
+    length: int
+
+
+def fold(text: str) -> Folded:
+    """Normalise `text`, keeping the way back to its offsets."""
+    out: list[str] = []
+    offsets: list[int] = []
+    for position, character in enumerate(text):
+        if character in _INVISIBLE:
+            continue
+        for raw in unicodedata.normalize("NFKC", _FOLD.get(character, character)).casefold():
+            folded = " " if raw.isspace() else _FOLD.get(raw, raw)
+            if folded == " " and (not out or out[-1] == " "):
+                continue
+            out.append(folded)
+            offsets.append(position)
+    return Folded("".join(out), tuple(offsets), len(text))
+
+
+def find(quote: str, source: Folded) -> tuple[tuple[int, int], ...]:
+    """Return the original ranges of the quote's parts, empty when any part is missing.
+
+    An ellipsis splits a quote into parts, which must follow one another in the source.
+    """
+    ranges: list[tuple[int, int]] = []
+    start = 0
+    for part in _ELLIPSIS.split(quote[:MAX_QUOTE_CHARS].strip()):
+        needle = fold(part).text.strip().strip("\"'").strip()
+        if not needle:
+            continue
+        found = _search(needle, source.text, start)
+        if found < 0:
+            return ()
+        start = found + len(needle)
+        ranges.append((source.offsets[found], source.offsets[start - 1] + 1))
+    return tuple(ranges) if _telling(quote) else ()
+
+
+def check(
+    quote: str, source_id: str | None, passages: Mapping[str, Passage], folded: Mapping[str, Folded]
+) -> tuple[Evidence, ...]:
+    """Turn a judge's quote into evidence with offsets.
+
+    Args:
+        quote: as the judge wrote it.
+        source_id: the judge's source; None or a name that is not a source searches all of them.
+        passages: the usable sources by id.
+        folded: the same sources, normalised.
+
+    Returns:
+        One `Evidence` per part of the quote; empty when the quote is void.
+    """
+    names = [source_id] if source_id is not None and source_id in passages else list(passages)
+    for name in names:
+        passage = passages[name]
+        ranges = find(quote, folded[name])
+        if ranges:
+            return tuple(
+                Evidence(
+                    source_id=name,
+                    start=start,
+                    end=end,
+                    text=passage.text[start:end],
+                    kind=passage.kind,
+                    trust=passage.trust,
+                    score=1.0,
+                )
+                for start, end in ranges
+            )
+    return ()
+
+
+def _search(needle: str, haystack: str, start: int) -> int:
+    while (found := haystack.find(needle, start)) >= 0:
+        end = found + len(needle)
+        open_left = found == 0 or not (haystack[found - 1].isalnum() and needle[0].isalnum())
+        open_right = end == len(haystack) or not (haystack[end].isalnum() and needle[-1].isalnum())
+        if open_left and open_right:
+            return found
+        start = found + 1
+    return -1
+
+
+def _telling(quote: str) -> bool:
+    """Two words, or one that carries something: a lone "the" proves nothing though it stands everywhere."""
+    words = _WORD.findall(quote)
+    return len(words) > 1 or any(len(word) > 3 or any(c.isdigit() for c in word) for word in words)
