@@ -92,7 +92,11 @@ ledger: Final = Table(
     _one_of("origin", ORIGINS),
     CheckConstraint("weight > 0 AND weight < 'Infinity'", name="weight"),
 )
-Index("ix_ledger_open", ledger.c.updated_at, postgresql_where=text("state IN ('pending', 'checking', 'judging')"))
+Index(
+    "ix_ledger_open",
+    ledger.c.updated_at,
+    postgresql_where=text("state IN ('pending', 'checking', 'judging')"),
+)
 Index("ix_ledger_trace_id", ledger.c.trace_id)
 Index("ix_ledger_finalised_at", ledger.c.finalised_at)
 
