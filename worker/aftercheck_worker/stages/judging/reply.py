@@ -48,7 +48,7 @@ def _quote(value: object) -> object:
 def _quotes(value: object) -> object:
     if value is None:
         return ()
-    return value if isinstance(value, list) else (value,)
+    return cast("list[object]", value) if isinstance(value, list) else (value,)
 
 
 class QuoteReply(BaseModel):
@@ -113,7 +113,7 @@ def parse_reply(raw: str, claim_ids: Sequence[str], passages: Sequence[Passage])
     Returns:
         A parsed reply. `parse` is `error` when no asked claim has a valid verdict.
     """
-    items, repaired, problem = _items(raw)
+    items, repaired, problem = _items(raw, _LISTS)
     sources = {passage.source_id: passage for passage in passages}
     folded = {name: fold(passage.text) for name, passage in sources.items()}
     found: dict[str, JudgedClaim] = {}
@@ -190,20 +190,25 @@ def _merge(first: JudgedClaim, second: JudgedClaim) -> JudgedClaim:
     return JudgedClaim(claim_id=first.claim_id, status=None, error="two different verdicts")
 
 
-def _items(raw: str) -> tuple[list[object], bool, str]:
-    """Return the verdict objects, whether the JSON had to be repaired, and what was wrong with the reply."""
+def decode_objects(raw: str, names: Sequence[str]) -> list[object]:
+    """Objects of the list that stands under one of `names` in a reply; empty when there is none."""
+    return _items(raw, names)[0]
+
+
+def _items(raw: str, names: Sequence[str]) -> tuple[list[object], bool, str]:
+    """Return the listed objects, whether the JSON had to be repaired, and what was wrong with the reply."""
     text = _THINK.sub("", raw[:MAX_REPLY_CHARS]).strip()
     if not text:
         return [], False, "empty reply"
     for candidate in _candidates(text):
-        items = _verdict_list(_strict(candidate))
+        items = _listed(_strict(candidate), names)
         if items is not None:
             return items, False, ""
     for candidate in (*_candidates(text), text[text.find("{") :]):
-        items = _verdict_list(_repaired(candidate))
+        items = _listed(_repaired(candidate), names)
         if items is not None:
             return items, True, ""
-    return [], False, "no JSON object with verdicts"
+    return [], False, f"no JSON object with {names[0]}"
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -271,13 +276,13 @@ def _repaired(text: str) -> object:
         return None
 
 
-def _verdict_list(value: object) -> list[object] | None:
-    """Verdict objects of a decoded reply: under an accepted name, as a bare list, or keyed by claim id."""
+def _listed(value: object, names: Sequence[str]) -> list[object] | None:
+    """Objects of a decoded reply: under an accepted name, as a bare list, or keyed by claim id."""
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)
-        for name in _LISTS:
+        for name in names:
             if name in fields:
-                return _verdict_list(fields[name]) if isinstance(fields[name], list | dict) else None
+                return _listed(fields[name], names) if isinstance(fields[name], list | dict) else None
         if "claim_id" in fields:
             return [fields]
         keyed = [
