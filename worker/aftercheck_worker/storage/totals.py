@@ -1,0 +1,152 @@
+"""Running totals: the counters behind every rate and mean. Added in the transaction that writes the result.
+
+The list of metrics is closed; the exporter reads the names from here. `weighted` metrics are sums of
+1 / sampling probability, so that they estimate all traffic; every one has a raw twin (R53).
+Evaluations of answers older than `late_seconds` count under `LATE*` only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from aftercheck_worker.storage import scrub
+
+FAITHFULNESS_SUM: Final = "faithfulness_sum"
+"""Weighted sum of faithfulness over answers with a verifiable claim; abstained, no_claims and failed are outside."""
+FAITHFULNESS_COUNT: Final = "faithfulness_count"
+"""Sum of the weights of the same answers."""
+FAITHFULNESS_SUMSQ: Final = "faithfulness_sumsq"
+"""Weighted sum of the squares: weight x faithfulness ** 2."""
+FAITHFULNESS_RAW_SUM: Final = "faithfulness_raw_sum"
+FAITHFULNESS_RAW_COUNT: Final = "faithfulness_raw_count"
+FAITHFULNESS_RAW_SUMSQ: Final = "faithfulness_raw_sumsq"
+
+ANSWERS: Final = "answers"
+"""Evaluated answers, weighted; key = outcome."""
+ANSWERS_RAW: Final = "answers_raw"
+HALLUCINATED: Final = "hallucinated"
+"""Answers with a contradicted or not_found claim, weighted; over `answers` grounded + ungrounded it is the rate."""
+HALLUCINATED_RAW: Final = "hallucinated_raw"
+CRITICAL: Final = "critical"
+"""Answers with at least one critical claim, weighted."""
+CRITICAL_RAW: Final = "critical_raw"
+CRITICAL_CLAIMS: Final = "critical_claims"
+"""Critical claims, raw."""
+FLAGGED: Final = "flagged"
+"""Flagged answers, weighted."""
+FLAGGED_RAW: Final = "flagged_raw"
+
+CLAIMS: Final = "claims"
+"""Claims with a verdict, raw; key = status."""
+CLAIMS_TYPE: Final = "claims_type"
+"""Claims with a verdict, raw; key = type."""
+ACTIONS: Final = "actions"
+"""Answers by proposed action (allow, warn, block), raw."""
+EVALUATOR_FAILURES: Final = "evaluator_failures"
+"""Failures beside a verdict, raw; key = reason."""
+
+LATE: Final = "late"
+"""Answers evaluated too late for any alert, raw; key = outcome. They are in no metric above."""
+LATE_FAITHFULNESS_SUM: Final = "late_faithfulness_sum"
+LATE_FAITHFULNESS_COUNT: Final = "late_faithfulness_count"
+
+STATES: Final = "states"
+"""Answers that reached a terminal state, raw; key = state."""
+NOT_ASSESSABLE: Final = "not_assessable"
+"""Answers without a verdict, raw; key = reason."""
+FAILED: Final = "failed"
+"""Answers whose evaluation failed, raw; key = reason."""
+DEAD_LETTERS: Final = "dead_letters"
+"""Dead letters, raw; key = reason."""
+RECONCILED: Final = "reconciled"
+"""Answers sent again by the reconciler, raw; key = pending or checking."""
+
+SAMPLED: Final = "sampled"
+"""Traces chosen by the intake, raw."""
+UNSAMPLED: Final = "unsampled"
+"""Traces left out by the intake, raw."""
+DROPPED: Final = "dropped"
+"""Traces that the producer or the admission dropped, raw; key = reason."""
+REJECTED: Final = "rejected"
+"""Stream entries that the intake refused, raw; key = reason."""
+LATE_SPANS: Final = "late_spans"
+"""Spans that came after their trace was checked, raw."""
+DUPLICATES: Final = "duplicates"
+"""Results that were not written because another worker had written one, raw."""
+
+METRICS: Final[frozenset[str]] = frozenset(
+    value for name, value in list(globals().items()) if name.isupper() and isinstance(value, str)
+)
+
+
+class TotalKey(NamedTuple):
+    """One counter. Empty labels mean "does not apply"; `key` is the status, type, outcome or reason of the metric."""
+
+    metric: str
+    app: str = ""
+    environment: str = ""
+    model: str = ""
+    prompt_version: str = ""
+    evaluator: str = ""
+    origin: str = "production"
+    key: str = ""
+
+
+class Total(NamedTuple):
+    """A counter with its value."""
+
+    tenant: str
+    name: TotalKey
+    value: float
+
+
+Increments = Counter[TotalKey]
+"""What one transaction adds. (A Counter may hold floats.)"""
+
+_ADD: Final = """
+INSERT INTO total (metric, tenant, app, environment, model, prompt_version, evaluator, origin, key, value)
+SELECT metric, %s, app, environment, model, prompt_version, evaluator, origin, key, value
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+            %s::float8[])
+  AS new (metric, app, environment, model, prompt_version, evaluator, origin, key, value)
+ON CONFLICT (metric, tenant, app, environment, model, prompt_version, evaluator, origin, key)
+DO UPDATE SET value = total.value + excluded.value
+"""
+
+
+def add(connection: psycopg.Connection[TupleRow], tenant: str, increments: Mapping[TotalKey, float]) -> None:
+    """Add to the counters. Call it last in a transaction: the rows stay locked until the commit.
+
+    Rows are locked in sorted order, so two transactions cannot wait for one another.
+
+    Raises:
+        ValueError: a metric that is not in `METRICS`.
+        psycopg.errors.CheckViolation: a sum would become NaN or infinite.
+    """
+    cleaned: dict[TotalKey, float] = {}
+    for name, value in increments.items():
+        if name.metric not in METRICS:
+            raise ValueError(f"unknown metric {name.metric!r}")
+        if value:
+            fit = TotalKey(*map(scrub.text, name))
+            cleaned[fit] = cleaned.get(fit, 0.0) + value
+    if not cleaned:
+        return
+    rows = sorted(cleaned.items())
+    columns = [list(column) for column in zip(*(name for name, _ in rows), strict=True)]
+    connection.execute(_ADD, (scrub.text(tenant), *columns, [float(value) for _, value in rows]))
+
+
+def read(connection: psycopg.Connection[TupleRow], tenant: str | None = None) -> list[Total]:
+    """Read all counters, of one tenant or of all."""
+    rows = connection.execute(
+        "SELECT tenant, metric, app, environment, model, prompt_version, evaluator, origin, key, value FROM total"
+        " WHERE %(tenant)s::text IS NULL OR tenant = %(tenant)s ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9",
+        {"tenant": tenant},
+    ).fetchall()
+    return [Total(str(row[0]), TotalKey(*map(str, row[1:9])), float(row[9])) for row in rows]
