@@ -1,0 +1,35 @@
+"""Light SDK inside the app: one call, and every LLM answer is checked after it has left.
+
+Example:
+    import aftercheck
+
+    aftercheck.init("finance-rag")
+"""
+
+from __future__ import annotations
+
+from aftercheck._feedback import feedback
+from aftercheck._init import flush, init, stats
+from aftercheck._records import record_context, record_output
+from aftercheck._stats import FlushResult, Stats
+from aftercheck._tags import Scope, current_trace_id, set_session, set_versions
+from aftercheck.errors import AftercheckError, ConfigurationError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AftercheckError",
+    "ConfigurationError",
+    "FlushResult",
+    "Scope",
+    "Stats",
+    "current_trace_id",
+    "feedback",
+    "flush",
+    "init",
+    "record_context",
+    "record_output",
+    "set_session",
+    "set_versions",
+    "stats",
+]
