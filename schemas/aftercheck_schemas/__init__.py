@@ -5,9 +5,11 @@ from __future__ import annotations
 from aftercheck_schemas.evaluation import (
     CitationFinding,
     Claim,
+    ClaimJudgement,
     Evaluation,
     EvaluatorFailure,
     Evidence,
+    Judgement,
     Verdict,
 )
 from aftercheck_schemas.interaction import Interaction, Message, Passage, Versions
@@ -18,12 +20,14 @@ __all__ = [
     "Chunk",
     "CitationFinding",
     "Claim",
+    "ClaimJudgement",
     "EntryHeader",
     "Evaluation",
     "EvaluatorFailure",
     "Evidence",
     "Interaction",
     "Json",
+    "Judgement",
     "LogRecord",
     "Message",
     "Passage",

@@ -96,6 +96,52 @@ class EvaluatorFailure(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class ClaimJudgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the judge says of one claim over all its repeats (R24).
+
+    Attributes:
+        status: majority of the repeats, `unclear` on a tie; None when no repeat gave a valid verdict.
+        confidence: mean confidence of the repeats that agree with `status`, 0..1.
+        statuses: one per valid repeat, in order.
+        evidence: quotes that stand verbatim in their source, from the agreeing repeats.
+    """
+
+    claim_id: str
+    status: ClaimStatus | None
+    confidence: float = 0.0
+    statuses: tuple[ClaimStatus, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    rationale: str = ""
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One judge's work on one answer (R21, R23).
+
+    Attributes:
+        faithfulness: per repeat, supported / claims with a valid verdict, 0..1; empty when none had one.
+        context_relevance, answer_relevance: 0..1 or None when not measured.
+        precision_at_k: of the passages in rank order.
+        disagreement: share of (claim, repeat) pairs that differ from the claim's majority, 0..1.
+        void_quotes: quotes that stand in no source.
+        calls, prompt_tokens, completion_tokens: what it cost.
+    """
+
+    model: str
+    claims: tuple[ClaimJudgement, ...] = ()
+    faithfulness: tuple[float, ...] = ()
+    context_relevance: float | None = None
+    answer_relevance: float | None = None
+    precision_at_k: tuple[float, ...] = ()
+    disagreement: float = 0.0
+    void_quotes: int = 0
+    repeats: int = 1
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    labels: tuple[str, ...] = ()
+    failures: tuple[EvaluatorFailure, ...] = ()
+
+
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything decided about one answer.
 

@@ -95,19 +95,51 @@ class Encoder(Protocol):
         ...
 
 
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """One reply of a language model. `cut` is True when it stopped at its token limit."""
+
+    text: str
+    cut: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class GeneratorError(Exception):
+    """A call that gave no reply.
+
+    Attributes:
+        reason: `rate_limited`, `unavailable`, `deadline`, `refused` (a 4xx that a retry cannot mend) or `too_large`.
+        retry_after: seconds that the endpoint asked us to wait, None when it did not say.
+    """
+
+    def __init__(self, reason: str, detail: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
 @runtime_checkable
 class Generator(Protocol):
     """Asks a language model for one completion."""
 
     @property
     def info(self) -> ModelInfo:
-        """Identity of the model, decoding parameters included."""
+        """Identity of the model, decoding parameters and structured-output mode included."""
         ...
 
-    def generate(self, system: str, user: str, *, schema: dict[str, object] | None, max_tokens: int) -> str:
-        """Return the raw reply.
+    async def generate(
+        self, system: str, user: str, *, schema: dict[str, object] | None, max_tokens: int, seed: int = 0
+    ) -> Completion:
+        """Return one reply.
+
+        Args:
+            system: fixed instructions.
+            user: the data message.
+            schema: JSON schema of the reply, used when the endpoint can enforce it.
+            max_tokens: limit of the reply.
+            seed: 0 asks at temperature 0; other values ask for another sample.
 
         Raises:
-            DependencyUnavailable: the endpoint did not answer inside its deadline.
+            GeneratorError: there is no reply.
         """
         ...

@@ -103,6 +103,12 @@ def answer_relevance(question: str, answer: str, delimiter: str) -> Prompt:
     return _prompt("answer_relevance", {"question": neutralise(question), "answer": neutralise(answer)}, delimiter)
 
 
+def complaint(faults: Mapping[str, str]) -> str:
+    """What to add to a prompt that is asked once more: the faults of the last reply, as data."""
+    body = json.dumps({name: neutralise(fault)[:200] for name, fault in faults.items()}, ensure_ascii=False)
+    return f"Your last reply could not be used: {body} Answer again, with quotes copied letter for letter."
+
+
 def _with_premise(claim: Claim) -> str:
     return f"{claim.premise} {claim.text}" if claim.premise else claim.text
 
