@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import msgspec
 
@@ -46,7 +47,7 @@ def _clean(value: object) -> object:
     if isinstance(value, str):
         return text(value)
     if isinstance(value, list):
-        return [_clean(item) for item in value]
+        return [_clean(item) for item in cast("list[object]", value)]
     if isinstance(value, dict):
-        return {text(str(key)): _clean(item) for key, item in value.items()}
+        return {text(str(key)): _clean(item) for key, item in cast("dict[object, object]", value).items()}
     return value

@@ -7,7 +7,6 @@ Evaluations of answers older than `late_seconds` count under `LATE*` only.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -104,9 +103,6 @@ class Total(NamedTuple):
     name: TotalKey
     value: float
 
-
-Increments = Counter[TotalKey]
-"""What one transaction adds. (A Counter may hold floats.)"""
 
 _ADD: Final = """
 INSERT INTO total (metric, tenant, app, environment, model, prompt_version, evaluator, origin, key, value)
