@@ -1,0 +1,86 @@
+"""From a trace to the answers in it: one `Interaction` per answer span (notes on capture, section 4). Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aftercheck_worker.stages.extraction import answers, calls, fallback, logs
+from aftercheck_worker.stages.extraction.interaction import Scene, interaction_of
+from aftercheck_worker.stages.extraction.lineage import Lineage
+from aftercheck_worker.stages.extraction.root import answer_in
+from aftercheck_worker.stages.extraction.shape import normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aftercheck_schemas import Interaction, LogRecord, Trace
+    from aftercheck_schemas.vocabulary import NotAssessableReason
+    from aftercheck_worker.stages.extraction.calls import Call
+
+__all__ = ["extract"]
+
+
+def extract(trace: Trace) -> tuple[Interaction, ...]:
+    """Find every answer in a trace, in the order in which the calls began.
+
+    Each call of a language model yields one interaction. An answer can be judged; any other call says in
+    `not_assessable` why not: `tool_calls_only` for the steps of an agent, `not_an_answer` for a text that only
+    feeds a later call. Twins that several instrumentations recorded of one call are merged. Embeddings,
+    re-ranking, agents, tools and retrievers yield nothing. A trace without any model call yields its root's
+    input and output when both are text.
+
+    Returns:
+        Possibly empty. Never raises, whatever the attributes hold.
+    """
+    records = logs.by_span(trace.logs) if trace.logs else {}
+    lineage = Lineage(trace.spans)
+    found = [calls.read(span, records.get(span.span_id, ())) for span in trace.spans if calls.is_call(span)]
+    found += _without_span(trace, records)
+    if not found:
+        root = fallback.root_call(trace, lineage)
+        found = [] if root is None else [root]
+    elif len(found) > 1:
+        found = answers.without_twins(found, lineage)
+    if not found:
+        return ()
+    found = fallback.filled(found, lineage)
+    steps = _steps(found, lineage)
+    scene = Scene(trace, lineage)
+    return tuple(
+        interaction_of(call, number, steps.get(call.span.span_id), scene) for number, call in enumerate(found, 1)
+    )
+
+
+def _without_span(trace: Trace, records: dict[str, list[LogRecord]]) -> list[Call]:
+    """Log records of spans that never came: openai-v2 records no span for an abandoned stream."""
+    known = {span.span_id for span in trace.spans}
+    orphans = [span_id for span_id in records if span_id not in known]
+    read = [fallback.call_of_logs(trace, span_id, records[span_id]) for span_id in orphans]
+    return [call for call in read if call is not None]
+
+
+def _steps(found: Sequence[Call], lineage: Lineage) -> dict[str, NotAssessableReason]:
+    """Calls whose text was not meant for the user: a later call consumed it, or the root returned another one."""
+    if len(found) == 1:
+        return {}
+    steps: dict[str, NotAssessableReason] = {}
+    for index, call in enumerate(found):
+        if not call.texts or call.wants_tools:
+            continue
+        later = found[index + 1 :]
+        if answers.consumed(call, later) or (
+            not answers.delivered(call, later) and _another_was_returned(call, found, lineage)
+        ):
+            steps[call.span.span_id] = "not_an_answer"
+    return steps
+
+
+def _another_was_returned(call: Call, found: Sequence[Call], lineage: Lineage) -> bool:
+    """True when the span above all returned the text of another call."""
+    above = lineage.ancestors(call.span)
+    if not above:
+        return False
+    returned = normalised(answer_in(above[-1]))
+    if not returned or any(normalised(text) in returned for text in call.texts):
+        return False
+    return any(normalised(text) == returned for other in found if other is not call for text in other.texts)
