@@ -58,7 +58,7 @@ IBAN_LENGTHS = {
 
 def _card(text: str, match: re.Match[str]) -> int:
     digits = digits_of(match.group())
-    if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 3:
+    if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 2:
         return 0
     return _whole(text, match) if luhn(digits) else 0
 
@@ -96,14 +96,14 @@ def digits_of(text: str) -> str:
 
 _PHONE_WORDS = re.compile(
     r"(?:\b(?:tel|phone|telephone|telefon|telefonu|telefonnummer|mobile|mobil|mobilnummer|cell|call|fax|handy"
-    r"|kom|kom[oó]rka|komórkowy|zadzwoń|dzwoń|numer|rufnummer|anrufen|ring|sms|whatsapp|viber|signal)"
+    r"|kom|kom[oó]rka|komórkowy|zadzwoń|dzwoń|rufnummer|anrufen|ring|sms|whatsapp|viber|signal)"
     r"|(?:тел|телефон\w{0,3}|моб|мобильн\w{0,4}|мобільн\w{0,4}|звонит\w{0,3}|звоните|дзвоніть|подзвоніть|позвоните"
     r"|факс|вайбер|номер\w{0,2} телефон\w{0,2}))[.:№#]{0,2}\W{0,4}(?:\w{1,8}\W{1,3}){0,2}$",
     re.IGNORECASE,
 )
 _NANP = re.compile(r"(?:1[-. ])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([-. ]))[2-9]\d{2}[-. ]\d{4}")
 _EAST = re.compile(
-    r"(?:[78][-  ]?|0)?(?:\(\d{3,4}\)|\d{2,4})[-  ]?\d{2,3}-\d{2}-\d{2}"
+    r"(?:[78][-  ]?|0)(?:\(\d{3,4}\)|\d{2,4})[-  ]?\d{2,3}-\d{2}-\d{2}|\(\d{3,4}\) ?\d{2,3}-\d{2}-\d{2}"
     r"|0\d{2} \d{3} \d{2} \d{2}|8 \d{3} \d{3} \d{2} \d{2}"
 )
 _GERMAN = re.compile(r"\(?0\d{2,4}\)?(?: ?/ ?| |-)\d{3,4}[ -]?\d{3,5}")
@@ -231,7 +231,7 @@ RULES: tuple[Rule, ...] = (
     _rule("CARD", r"(?<![\w.,\-])\d(?:[  \-]?\d){12,18}(?![\w])(?![.,]\d)", (), _card),
     _rule(
         "PHONE",
-        r"(?<![\w.,:/\-+])(?P<v>(?:\+|\(\+?)?\d(?:[  .\-()/‐-–]{0,3}\d){6,16})(?![\w%€$£])(?![.,:/\-]\d)",
+        r"(?<![\w.,:/\-+])(?P<v>(?:\+|\(\+?(?=\d{1,4}\)))?\d(?:[  .\-()/‐-–]{0,3}\d){6,16})(?![\w%€$£])(?![.,:/\-]\d)",
         (),
         _phone,
     ),
