@@ -81,11 +81,15 @@ class Settings(BaseSettings):
     task_time_limit: int = Field(300, gt=0)
     visibility_timeout: int = Field(900, gt=0)
     max_attempts: int = Field(3, ge=1)
+    max_memory_mb: int = Field(8192, ge=256, description="Resident memory at which a pool child is replaced.")
+    patience_seconds: float = Field(10, gt=0, description="How long a task waits for Postgres before it requeues.")
+    heartbeat_file: Path | None = Field(None, description="Liveness file of `worker`; below the home by default.")
     stuck_seconds: float = Field(120, gt=0, description="Age at which the reconciler re-sends an unfinished row.")
     reconcile_seconds: float = Field(5, gt=0)
     expire_seconds: float = Field(24 * 3600, gt=0)
     late_seconds: float = Field(900, gt=0, description="Answers older than this stay out of alert series (R53).")
-    retention_days: int = Field(30, ge=1)
+    retention_days: int = Field(30, ge=1, description="Days that text is kept (S36); counts stay.")
+    verdict_days: int = Field(365, ge=1, description="Days that scores and ledger rows are kept.")
 
     evaluator: str = Field("default", description="Name of the evaluator: default, lexical-v1, ...")
     action_from: Literal["v1", "v2"] = "v1"
@@ -95,6 +99,9 @@ class Settings(BaseSettings):
     exporter_host: str = "127.0.0.1"
     exporter_port: int = Field(9464, ge=0, le=65535)
     exporter_refresh_seconds: float = Field(5, gt=0)
+    exporter_stall_seconds: float = Field(
+        60, gt=0, description="Waiting work without progress for so long: /livez and /readyz say no."
+    )
     label_values: int = Field(100, ge=1, description="Distinct values per metric label; the rest is 'other'.")
     log_format: Literal["json", "text"] = "json"
 
