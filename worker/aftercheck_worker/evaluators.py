@@ -1,0 +1,156 @@
+"""Evaluators by name: a verifier, a policy, and the version that says everything that can change a verdict (R25).
+
+`default` is the trained verifier where its weights are installed, otherwise `lexical-v1`, and the name that is stored
+says which it was. A back end joins with `register("onnx", build)`; `build` returns None when it is not installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Final, Literal
+
+import msgspec
+
+from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.models.lexical import LexicalScorer
+from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages.scoring import Identity, Policy
+from aftercheck_worker.stages.verification import LexicalVerifier, Verifier
+
+logger = logging.getLogger(__name__)
+
+Quality = Literal["smoke", "standard"]
+Build = Callable[[Settings], "Evaluator | None"]
+
+LEXICAL: Final = "lexical-v1"
+DEFAULT: Final = "default"
+CODE: Final = ("stages", "text", "models", "pipeline.py")
+"""Files of this package whose bytes are part of the version: parsers, lexicons, stages, back ends."""
+
+_builders: dict[str, Build] = {}
+_preferred: list[str] = []
+
+
+class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
+    """All that turns interactions into evaluations.
+
+    Attributes:
+        identity: name, version (sha256 hex) and quality as stored with every evaluation.
+        verifier: the back end.
+        policy: risk profile and the formula behind `action`.
+        spec: what `identity.version` is the hash of, for the evaluator table.
+    """
+
+    identity: Identity
+    verifier: Verifier
+    policy: Policy
+    spec: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """The bounded name that labels metrics."""
+        return self.identity.name
+
+    @property
+    def version(self) -> str:
+        """sha256 hex over `spec`."""
+        return self.identity.version
+
+    @property
+    def quality(self) -> Quality:
+        """`smoke` is kept out of alerts."""
+        return self.identity.quality
+
+
+def assemble(name: str, verifier: Verifier, *, policy: Policy, quality: Quality = "standard") -> Evaluator:
+    """Return an evaluator around `verifier`, with its version."""
+    spec: dict[str, object] = {
+        "name": name,
+        "quality": quality,
+        "models": verifier.models,
+        "parameters": verifier.parameters,
+        "policy": policy,
+        "code": _code(),
+    }
+    encoded = msgspec.json.encode(spec, order="deterministic")
+    identity = Identity(name=name, version=hashlib.sha256(encoded).hexdigest(), quality=quality)
+    plain: dict[str, object] = msgspec.json.decode(encoded, type=dict[str, object])
+    return Evaluator(identity=identity, verifier=verifier, policy=policy, spec=plain)
+
+
+def register(name: str, build: Build, *, preferred: bool = False) -> None:
+    """Make `name` known. A `preferred` one is tried for `default`, in the order of registration."""
+    _builders[name] = build
+    if preferred and name not in _preferred:
+        _preferred.append(name)
+
+
+def names() -> tuple[str, ...]:
+    """Names that `resolve` accepts."""
+    return (DEFAULT, *sorted(_builders))
+
+
+def resolve(name: str, settings: Settings) -> Evaluator:
+    """Build the evaluator `name`; loads models, so call it in the process that uses them.
+
+    Raises:
+        ConfigurationError: nobody registered `name`, or its weights are not installed.
+        ModelRefused: its weights are altered or unsafe.
+    """
+    if name == DEFAULT:
+        for candidate in _preferred:
+            found = _builders[candidate](settings)
+            if found is not None:
+                return found
+        logger.warning(
+            "No trained verifier is installed: %s checks the answers, quality=smoke, kept out of alerts",
+            LEXICAL,
+            extra={"action": "evaluator_fallback"},
+        )
+        name = LEXICAL
+    build = _builders.get(name)
+    if build is None:
+        raise ConfigurationError(
+            f"There is no evaluator {name!r}", why=f"known are {', '.join(names())}", fix="set AFTERCHECK_EVALUATOR"
+        )
+    found = build(settings)
+    if found is None:
+        raise ConfigurationError(
+            f"Evaluator {name!r} cannot run", why="its model is not installed", fix="run `aftercheck models list`"
+        )
+    return found
+
+
+def _lexical(settings: Settings) -> Evaluator:
+    policy = Policy(action_from=settings.action_from)
+    return assemble(LEXICAL, LexicalVerifier(LexicalScorer()), policy=policy, quality="smoke")
+
+
+register(LEXICAL, _lexical)
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """sha256 over the source of everything between an interaction and its verdict.
+
+    A hash of bytes moves on a comment too; the opposite, a changed verdict under an old version, cannot happen.
+    """
+    digest = hashlib.sha256()
+    root = resources.files("aftercheck_worker")
+    for name in CODE:
+        _add(digest, root / name)
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, path: Traversable) -> None:
+    if path.is_dir():
+        for child in sorted(path.iterdir(), key=lambda entry: entry.name):
+            if child.name not in ("__pycache__", "weights"):  # weights count by the hashes of their ModelInfo
+                _add(digest, child)
+    elif path.is_file() and not path.name.endswith((".onnx", ".pyc")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -1,0 +1,218 @@
+"""`aftercheck worker`: a Celery worker and one intake, kept alive.
+
+Celery 5.7 dies when Redis is full and does not come back by itself (F08); the supervisor restarts its children with
+back-off. It holds no work: killing it loses nothing, and its children follow it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import msgspec
+
+from aftercheck_worker import logs
+from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.roles import ALLOW_EVICTION
+from aftercheck_worker.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 0.2
+BEAT_SECONDS: Final = 2.0
+STEADY_SECONDS: Final = 60.0
+"""A child that ran this long starts its back-off anew."""
+MAX_BACKOFF_SECONDS: Final = 15.0
+GRACE_MARGIN_SECONDS: Final = 10.0
+
+
+class Child:
+    """One supervised process and its back-off."""
+
+    def __init__(self, name: str, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+        self.name = name
+        self.restarts = 0
+        self._argv = list(argv)
+        self._environ = dict(environ)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._failures = 0
+        self._due = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the process."""
+        self._process = subprocess.Popen(self._argv, env=self._environ)  # noqa: S603 - our own command line
+        self._started = time.monotonic()
+
+    def tend(self) -> int | None:
+        """Restart the process when it is dead and its back-off is over; return its exit code when it just died."""
+        now = time.monotonic()
+        if self._process is None:
+            if now >= self._due:
+                self.restarts += 1
+                self.start()
+            return None
+        code = self._process.poll()
+        if code is None:
+            return None
+        self._process = None
+        self._failures = 0 if now - self._started > STEADY_SECONDS else self._failures + 1
+        self._due = now + backoff(self._failures)
+        return code
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal if the process runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for the end; None when it still runs."""
+        if self._process is None:
+            return 0
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def backoff(failures: int) -> float:
+    """Seconds before the next start: doubled per failure in a row, capped at 15 s, jittered to 50..100 %."""
+    if failures <= 0:
+        return 0.0
+    return min(MAX_BACKOFF_SECONDS, 0.5 * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+
+
+class Supervisor:
+    """Keeps children alive until it is told to stop."""
+
+    def __init__(self, children: Sequence[Child], *, heartbeat: Path, grace: float) -> None:
+        self.children = list(children)
+        self._heartbeat = heartbeat
+        self._grace = grace
+        self._stop = threading.Event()
+        self._signals = 0
+
+    def run(self) -> int:
+        """Return 0 after a clean stop, 78 when a child says that its configuration cannot work, 1 when killed."""
+        for child in self.children:
+            child.start()
+        beat, code = 0.0, 0
+        while not self._stop.wait(POLL_SECONDS):
+            code = self._tend()
+            if code:
+                break
+            if time.monotonic() - beat >= BEAT_SECONDS:
+                beat = time.monotonic()
+                self._beat()
+        return max(code, self._drain())
+
+    def stop(self) -> None:
+        """Ask for the end; a second call ends the children at once."""
+        self._signals += 1
+        self._stop.set()
+        if self._signals > 1:
+            for child in self.children:
+                child.send(signal.SIGKILL)
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Signal handler: as `stop`."""
+        _ = number, frame
+        self.stop()
+
+    def _tend(self) -> int:
+        for child in self.children:
+            code = child.tend()
+            if code == ConfigurationError.exit_code:
+                logger.error("%s cannot run with this configuration", child.name, extra={"action": "child_refused"})
+                return ConfigurationError.exit_code
+            if code is not None:
+                logger.warning(
+                    "%s ended with %d; it will be started again", child.name, code, extra={"action": "child_ended"}
+                )
+        return 0
+
+    def _drain(self) -> int:
+        for child in self.children:
+            child.send(signal.SIGTERM)
+        deadline, killed = time.monotonic() + self._grace, False
+        for child in self.children:
+            if child.wait(max(0.1, deadline - time.monotonic())) is None:
+                child.send(signal.SIGKILL)
+                child.wait(5)
+                killed = True
+        self._heartbeat.unlink(missing_ok=True)
+        return 1 if killed or self._signals > 1 else 0
+
+    def _beat(self) -> None:
+        """Write the liveness file: stale means that the supervisor itself is gone or stuck."""
+        state = {
+            "pid": os.getpid(),
+            "at": time.time(),
+            "children": {child.name: {"pid": child.pid, "restarts": child.restarts} for child in self.children},
+        }
+        part = self._heartbeat.with_suffix(".new")
+        try:
+            part.write_bytes(msgspec.json.encode(state))
+            part.rename(self._heartbeat)
+        except OSError as error:
+            logger.warning("No heartbeat written: %s", error, extra={"action": "heartbeat_failed"})
+
+
+def role(name: str, *arguments: str) -> list[str]:
+    """Command line of a role."""
+    return [sys.executable, "-m", "aftercheck_worker.roles", name, *arguments]
+
+
+def run(
+    settings: Settings,
+    *,
+    intake: bool = True,
+    allow_eviction: bool = False,
+    environ: Mapping[str, str] | None = None,
+    install: Callable[[Supervisor], None] | None = None,
+) -> int:
+    """Run a Celery worker, and an intake unless `intake` is False, until SIGTERM or SIGINT; return the exit code.
+
+    Args:
+        settings: of this process; the children read the same from `environ`.
+        intake: supervise one intake child too.
+        allow_eviction: accept a Redis that may evict keys.
+        environ: environment of the children, `os.environ` by default; holds the addresses of embedded services.
+        install: called with the supervisor instead of installing signal handlers, for other hosts than a process.
+    """
+    logs.configure(settings)
+    environ = dict(os.environ if environ is None else environ)
+    flags = [ALLOW_EVICTION] if allow_eviction else []
+    refused = subprocess.run(role("preflight", *flags), env=environ, check=False).returncode  # noqa: S603 - our own
+    if refused:
+        return refused
+    children = [Child("celery", role("celery"), environ)]
+    if intake:
+        children.append(Child("intake", role("intake"), environ))
+    settings.home.mkdir(parents=True, exist_ok=True)
+    supervisor = Supervisor(
+        children,
+        heartbeat=settings.heartbeat_file or settings.home / f"worker-{os.getpid()}.heartbeat",
+        grace=settings.task_time_limit + GRACE_MARGIN_SECONDS,
+    )
+    if install is not None:
+        install(supervisor)
+    else:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, supervisor.handle)
+    return supervisor.run()
