@@ -115,10 +115,9 @@ def _of_span(span: SpanRecord) -> tuple[list[Document], bool]:
     attributes = span.attributes
     if "aftercheck.context" in attributes and len(attributes) < 8:
         return [], False
-    if any(event.name.startswith("db.") for event in span.events):
+    if span.events and any(event.name.startswith("db.") for event in span.events):
         return _of_events(span), True
-    found = _flattened(attributes)
-    if found:
+    if _is_flattened(attributes) and (found := _flattened(attributes)):
         return found, True
     if "gen_ai.retrieval.documents" in attributes:
         return documents_in(attributes["gen_ai.retrieval.documents"]), True
@@ -183,10 +182,16 @@ def _of_events(span: SpanRecord) -> list[Document]:
     return found
 
 
+def _is_flattened(attributes: dict[str, Json]) -> bool:
+    """The first index may be lost to the attribute limit, but not of a span that says what it is."""
+    return (
+        attributes.get("openinference.span.kind") in ("RETRIEVER", "RERANKER")
+        or "retrieval.documents.0.document.content" in attributes
+    )
+
+
 def _flattened(attributes: dict[str, Json]) -> list[Document]:
     """OpenInference: `retrieval.documents.N.document.{content,id,metadata}`."""
-    if attributes.get("openinference.span.kind") in ("LLM", "CHAIN", "EMBEDDING"):
-        return []
     numbered: dict[int, dict[str, Json]] = {}
     for key, value in attributes.items():
         if key.startswith(_FLAT):

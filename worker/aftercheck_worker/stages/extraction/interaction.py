@@ -17,9 +17,11 @@ from aftercheck_worker.stages.extraction.reasons import input_reason, output_rea
 from aftercheck_worker.stages.extraction.recorded import question_variable
 from aftercheck_worker.stages.extraction.root import question_in
 from aftercheck_worker.stages.extraction.shape import as_count, as_text
-from aftercheck_worker.stages.extraction.versions import versions_of
+from aftercheck_worker.stages.extraction.versions import versioned, versions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aftercheck_schemas import Passage, SpanRecord, Trace
     from aftercheck_schemas.vocabulary import NotAssessableReason
     from aftercheck_worker.stages.extraction.calls import Call
@@ -45,6 +47,11 @@ class Scene:
     def tools(self) -> list[ToolSpan]:
         """Executions of tools."""
         return tool_results.tool_spans(self.trace.spans)
+
+    @cached_property
+    def versioned(self) -> list[SpanRecord]:
+        """Spans that record versions."""
+        return versioned(self.trace.spans)
 
     @cached_property
     def rendered(self) -> str | None:
@@ -95,7 +102,9 @@ def interaction_of(call: Call, number: int, step: NotAssessableReason | None, sc
         provider=model.provider_of(recorders),
         parameters=model.parameters_of(span),
         context_tokens=model.tokens_of(recorders),
-        versions=versions_of((*recorders, *above, *trace.spans), prompt.system, [*prompt.blocks, *context.passages]),
+        versions=versions_of(
+            _nearest(scene.versioned, (*recorders, *above)), prompt.system, [*prompt.blocks, *context.passages]
+        ),
         session_id=trace.session_id,
         turn=scene.session_turn or prompt.turn,
         call_index=number,
@@ -106,6 +115,16 @@ def interaction_of(call: Call, number: int, step: NotAssessableReason | None, sc
         truncated=trace.truncated or cut,
         not_assessable=reason or input_reason(call, prompt, context),
     )
+
+
+def _nearest(spans: list[SpanRecord], near: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """The spans, those of `near` first in its order."""
+    if not spans:
+        return spans
+    ids = {span.span_id for span in spans}
+    first = [span for span in near if span.span_id in ids]
+    done = {span.span_id for span in first}
+    return first + [span for span in spans if span.span_id not in done]
 
 
 def _marked(context: Context, span: SpanRecord) -> tuple[Passage, ...]:

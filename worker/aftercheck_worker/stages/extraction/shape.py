@@ -41,7 +41,8 @@ def as_count(value: Json) -> int:
 def first_text(source: dict[str, Json], keys: Iterable[str]) -> str:
     """The first non-empty text among `keys`."""
     for key in keys:
-        if text := as_text(source.get(key)):
+        value = source.get(key)
+        if value is not None and (text := value if isinstance(value, str) else as_text(value)):
             return text
     return ""
 

@@ -21,18 +21,29 @@ _NAMED: Final = (
 )
 """Attributes of prompt management: name and version."""
 _LIMIT: Final = 200
+_KEYS: Final = frozenset(
+    [f"aftercheck.version.{what}" for what in ("prompt", "retriever", "corpus", "index")]
+    + [version for _, version in _NAMED]
+)
+
+
+def versioned(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+    """The spans that record any version: few, so that every answer need not ask every span."""
+    return [span for span in spans if not _KEYS.isdisjoint(span.attributes)]
 
 
 def versions_of(spans: Sequence[SpanRecord], system: str, passages: Iterable[Passage]) -> Versions:
     """Versions that the app recorded, nearest span first.
 
     Args:
-        spans: the answer span, its ancestors, then the rest of the trace.
+        spans: those that hold versions (`versioned`), nearest to the answer first.
         system: the system prompt; its hash stands in for a prompt version.
         passages: evidence, which is taken out before hashing: retrieved text in a system prompt changes with
             every call and would make a new version of each.
     """
-    prompt = _recorded(spans, "prompt") or _managed(spans)
+    prompt = _recorded(spans, "prompt") or _managed(spans) if spans else ""
+    if not spans:
+        return Versions(prompt=prompt_hash(system, passages))
     return Versions(
         prompt=prompt or prompt_hash(system, passages),
         retriever=_recorded(spans, "retriever"),
