@@ -46,7 +46,7 @@ def encode(value: object) -> bytes:
 def _clean(value: object) -> object:
     if isinstance(value, str):
         return text(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_clean(item) for item in cast("list[object]", value)]
     if isinstance(value, dict):
         return {text(str(key)): _clean(item) for key, item in cast("dict[object, object]", value).items()}
