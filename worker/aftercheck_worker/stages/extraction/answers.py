@@ -27,7 +27,7 @@ def without_twins(calls: Sequence[Call], lineage: Lineage) -> list[Call]:
 
     Twins are a span and a span above it that say the same, or of which one says nothing; or two spans of different
     instrumentations at the same time with the same response id or the same text. The one with the longer input
-    wins, then the deeper one.
+    wins, then the deeper one; of two that hold nothing the one that the app's instrumentation wrote.
     """
     kept: list[Call] = []
     for call in calls:
@@ -110,7 +110,8 @@ def _response_id(span: SpanRecord) -> str:
 def _better(first: Call, second: Call, lineage: Lineage) -> Call:
     def rank(call: Call) -> tuple[bool, bool, int, int]:
         content = call.content
-        return bool(content.outputs), bool(content.inputs), call.input_size, len(lineage.ancestors(call.span))
+        depth = 0 if call.is_empty else len(lineage.ancestors(call.span))
+        return bool(content.outputs), bool(content.inputs), call.input_size, depth
 
     winner, loser = (second, first) if rank(second) > rank(first) else (first, second)
     return msgspec.structs.replace(winner, twins=(*winner.twins, loser.span, *loser.twins))
