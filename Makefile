@@ -1,0 +1,63 @@
+# One line per target: `make help`. Needs only Python >= 3.11 and pip; no apt, no Docker, no GPU, no API key.
+SHELL := /bin/bash -eu -o pipefail
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
+NAMES ?=
+COVERAGE ?= 85
+
+.PHONY: help install demo test lint mypy types bench faults train clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## Make .venv with everything that the tests need
+
+demo: $(VENV)/.demo ## Run the main job: real answers in, verdicts and gauges out
+	@$(BIN)/aftercheck demo
+
+test: lint mypy ## Lint, types, then unit, integration and end-to-end tests with the coverage gate
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE)
+
+lint: $(STAMP) ## ruff and the import rules
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/lint-imports --no-logo > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+
+mypy: $(STAMP)
+	@$(BIN)/mypy --no-error-summary
+
+types: mypy ## mypy strict and pyright strict (pyright fetches itself from npm once)
+	@$(BIN)/pyright > $(VENV)/pyright.log || { cat $(VENV)/pyright.log; exit 1; }
+
+bench: $(STAMP) ## Measure; writes benchmarks/results/latest.json and latest.md (NAMES="exporter demo" for some)
+	@$(BIN)/python -m benchmarks $(NAMES)
+
+faults: $(STAMP) ## Real processes with injected faults: kill -9, restarts, black holes (minutes)
+	@$(BIN)/python -m pytest -m faults tests/faults
+
+train: $(STAMP) ## Train the verifier (hours on two cores; data from AFTERCHECK_DATA)
+	@$(BIN)/python -m training
+
+clean: ## Remove the virtual environment and the caches; data in .aftercheck stays
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "aftercheck needs Python 3.11 or newer; this is %d.%d. Fix: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.python pyproject.toml constraints.txt
+	@echo 'Installing what the demo needs (once) ...' >&2
+	@$(INSTALL) '.[demo]'
+	@touch $@
+
+$(STAMP): $(VENV)/.demo pyproject.toml constraints.txt
+	@echo 'Installing what the tests need (once) ...' >&2
+	@$(INSTALL) '.[all]' --group dev
+	@touch $@

@@ -1,0 +1,161 @@
+"""Turns a reading into Prometheus text. Pure: no connection, no clock.
+
+No data = no series: a mean without answers, or a store that did not answer, is absent, never 0 (P8, "false zero").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from aftercheck_worker.exporter import metrics
+from aftercheck_worker.exporter.labels import LabelSets, scrub
+from aftercheck_worker.exporter.metrics import Metric
+from aftercheck_worker.exporter.reading import QueueReading, Reading, StoreReading, Total
+
+Labels = tuple[str, ...]
+BASE = ("app", "environment", "model", "prompt_version", "evaluator", "origin")
+"""Label columns of the `total` table, in order."""
+COLLAPSE = ("prompt_version", "model", "environment", "app")
+"""Which label becomes `other` first when there are too many combinations."""
+
+
+class ReadingCollector(Collector):
+    """prometheus_client collector over the newest reading.
+
+    Args:
+        values: most values of one label; the rest is `other`.
+        sets: most label combinations.
+    """
+
+    def __init__(self, values: int, sets: int = 2_000) -> None:
+        self._limits = LabelSets(values, sets, BASE, COLLAPSE)
+        self._reading: Reading | None = None
+
+    def show(self, reading: Reading) -> None:
+        """Make `reading` the one that is collected."""
+        if reading.store is not None:
+            self._limits.admit((_base(total), 1.0) for total in reading.store.totals)
+        self._reading = reading
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the metric families of the newest reading."""
+        reading = self._reading
+        if reading is None:
+            return
+        yield from _exporter(reading)
+        if reading.store is not None:
+            yield from _totals(reading.store, self._limits)
+            yield from _store_gauges(reading.store, self._limits)
+        if reading.queues is not None:
+            yield from _queue_gauges(reading.queues)
+
+
+def render(collector: ReadingCollector) -> bytes:
+    """Return the scrape as text format 0.0.4."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    return generate_latest(registry)
+
+
+def _base(total: Total) -> Labels:
+    return tuple(scrub(str(getattr(total, name))) for name in BASE)
+
+
+def _totals(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+    quality = {info.name: info.quality for info in store.evaluators}
+    stored: dict[str, list[Total]] = {}
+    for total in store.totals:
+        stored.setdefault(total.metric, []).append(total)
+    for metric in metrics.FROM_TOTALS:
+        parts = [_summed(metric, stored.get(name, ()), limits, quality) for name in metric.stored]
+        if any(parts):
+            yield _family(metric, parts)
+
+
+def _summed(
+    metric: Metric, rows: Iterable[Total], limits: LabelSets, quality: Mapping[str, str]
+) -> dict[Labels, float]:
+    found: dict[Labels, float] = {}
+    for row in rows:
+        values: dict[str, str] = dict(zip(BASE, limits.labels(_base(row)), strict=True))
+        values["quality"] = quality.get(row.evaluator, "") if row.evaluator else ""
+        if metric.key:
+            values[metric.key] = scrub(row.key)
+        labels = tuple(values[name] for name in metric.labels)
+        found[labels] = found.get(labels, 0.0) + row.value
+    return found
+
+
+def _family(metric: Metric, parts: Sequence[Mapping[Labels, float]]) -> Family:
+    name, labels = f"aftercheck_{metric.name}", metric.labels
+    if metric.kind == "summary":
+        summary = SummaryMetricFamily(name, metric.help, labels=labels)
+        sums, counts = parts
+        for values, count in sorted(counts.items()):
+            summary.add_metric(values, count_value=count, sum_value=sums.get(values, 0.0))  # type: ignore[arg-type]
+        return summary
+    if metric.kind == "counter":
+        counter = CounterMetricFamily(name, metric.help, labels=labels)
+        for values, value in sorted(parts[0].items()):
+            counter.add_metric(values, value)
+        return counter
+    gauge = GaugeMetricFamily(name, metric.help, labels=labels)
+    for values, value in sorted(parts[0].items()):
+        gauge.add_metric(values, value)
+    return gauge
+
+
+def _gauge(metric: Metric, values: Mapping[Labels, float | None]) -> Iterator[Family]:
+    """Yield the family, unless nothing is known."""
+    known = {labels: value for labels, value in values.items() if value is not None}
+    if known:
+        yield _family(metric, [known])
+
+
+def _store_gauges(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+    yield from _windows(store, limits)
+    yield from _gauge(
+        metrics.EVALUATOR_INFO,
+        {(scrub(info.name), scrub(info.version), info.quality): 1.0 for info in store.evaluators},
+    )
+    yield from _gauge(metrics.IN_FLIGHT, {(state,): float(count) for state, count in store.in_flight.items()})
+    yield from _gauge(metrics.LAST_FINALISED, {(): store.last_finalised})
+    yield from _gauge(metrics.OLDEST_IN_FLIGHT, {(): store.oldest_in_flight})
+    yield from _gauge(metrics.DEAD_LETTERS_OPEN, {(): float(store.dead_letters_open)})
+
+
+def _windows(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+    """Merge windows whose labels fall together under `other`, weighted by their counts."""
+    merged: dict[Labels, tuple[float, float, float]] = {}
+    for window in store.windows:
+        base = limits.labels((scrub(window.app), scrub(window.environment), "", "", scrub(window.evaluator), ""))
+        labels = (base[0], base[1], base[4], window.quality)
+        count, faithful, hallucinated = merged.get(labels, (0.0, 0.0, 0.0))
+        merged[labels] = (
+            count + window.evaluations,
+            faithful + window.faithfulness * window.evaluations,
+            hallucinated + window.hallucination * window.evaluations,
+        )
+    yield from _gauge(metrics.WINDOW_EVALUATIONS, {labels: count for labels, (count, _, _) in merged.items()})
+    yield from _gauge(metrics.FAITHFULNESS_RATIO, {labels: mean / n for labels, (n, mean, _) in merged.items()})
+    yield from _gauge(metrics.HALLUCINATION_RATIO, {labels: rate / n for labels, (n, _, rate) in merged.items()})
+
+
+def _queue_gauges(queues: QueueReading) -> Iterator[Family]:
+    yield from _gauge(metrics.QUEUE_DEPTH, {(queue.name,): float(queue.depth) for queue in queues.queues})
+    yield from _gauge(metrics.QUEUE_OLDEST, {(queue.name,): queue.oldest for queue in queues.queues})
+    yield from _gauge(metrics.COLD_HORIZON, {(): queues.cold_horizon})
+
+
+def _exporter(reading: Reading) -> Iterator[Family]:
+    answered = {("postgres",): reading.store is not None, ("redis",): reading.queues is not None}
+    yield from _gauge(metrics.EXPORTER_UP, {(): float(all(answered.values()))})
+    yield from _gauge(metrics.DEPENDENCY_UP, {labels: float(up) for labels, up in answered.items()})
+    yield from _gauge(metrics.REFRESH_TIMESTAMP, {(): reading.at})
+    yield from _gauge(metrics.REFRESH_SECONDS, {(): reading.seconds})

@@ -1,0 +1,217 @@
+"""Every metric of the exporter, declared once: name, kind, help and labels (style habit 17).
+
+`docs/reference/metrics.md` is generated from this file. Names keep Prometheus' rules: base units, `_total` for
+counters, `_ratio` for 0..1. `faithfulness` is a summary (`_sum`, `_count`), so that a fleet's mean over any window
+is rate(sum) / rate(count); it is weighted by 1 / sampling probability, and `faithfulness_raw` is its unweighted twin.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from aftercheck_worker.storage import totals
+
+Kind = Literal["counter", "gauge", "summary"]
+
+QUALITY: Final = ("app", "environment", "model", "prompt_version", "evaluator", "quality", "origin")
+"""Labels of everything that an evaluator measured. `quality` is `smoke` for the lexical baseline: alerts select
+`quality="standard"` and `origin="production"` (R13, R53)."""
+TRAFFIC: Final = ("app", "environment", "origin")
+WINDOW: Final = ("app", "environment", "evaluator", "quality")
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric as it is exported.
+
+    Attributes:
+        name: without the `aftercheck_` prefix and, for counters, without `_total`.
+        stored: metric names in the `total` table; a summary has two: sum and count.
+        key: label that carries the `key` column of the `total` table, "" when it has none.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
+    key: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """Name as a query writes it; for a summary the stem of `_sum` and `_count`."""
+        return f"aftercheck_{self.name}{'_total' if self.kind == 'counter' else ''}"
+
+
+def _gauge(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name=name, kind="gauge", help=text, labels=labels)
+
+
+FAITHFULNESS_RATIO: Final = _gauge(
+    "faithfulness_ratio",
+    "Mean faithfulness of production answers finalised in the last 5 minutes, weighted by 1/sampling probability."
+    " Absent without answers; read it with aftercheck_window_evaluations.",
+    *WINDOW,
+)
+HALLUCINATION_RATIO: Final = _gauge(
+    "hallucination_ratio",
+    "Share of hallucinated production answers finalised in the last 5 minutes, weighted. Absent without answers.",
+    *WINDOW,
+)
+WINDOW_EVALUATIONS: Final = _gauge(
+    "window_evaluations", "Raw number of answers behind the two 5-minute ratios.", *WINDOW
+)
+EVALUATOR_INFO: Final = _gauge(
+    "evaluator_info",
+    "1 for every known evaluator version; version is the sha256 over all that can change a verdict.",
+    "evaluator",
+    "version",
+    "quality",
+)
+IN_FLIGHT: Final = _gauge("in_flight", "Answers in the ledger without a terminal state.", "state")
+OLDEST_IN_FLIGHT: Final = _gauge("in_flight_oldest_age_seconds", "Age of the oldest answer without a terminal state.")
+LAST_FINALISED: Final = _gauge(
+    "last_finalised_timestamp_seconds", "When an answer last reached a terminal state. Absent before the first."
+)
+DEAD_LETTERS_OPEN: Final = _gauge("dead_letters_open", "Dead letters that nobody has retried or dropped.")
+QUEUE_DEPTH: Final = _gauge(
+    "queue_depth",
+    "Entries that wait: stream entries, traces due for reading, Celery messages (up to 32 answers each).",
+    "queue",
+)
+QUEUE_OLDEST: Final = _gauge(
+    "queue_oldest_age_seconds", "Age of the oldest waiting entry. Absent for an empty queue.", "queue"
+)
+COLD_HORIZON: Final = _gauge(
+    "cold_horizon_seconds", "Age of the oldest unsampled trace that feedback can still force to a check."
+)
+EXPORTER_UP: Final = _gauge("exporter_up", "1 when both stores answered at the last refresh, else 0.")
+DEPENDENCY_UP: Final = _gauge(
+    "exporter_dependency_up", "1 when the store answered at the last refresh, else 0.", "dependency"
+)
+REFRESH_TIMESTAMP: Final = _gauge("exporter_refresh_timestamp_seconds", "When the shown values were read.")
+REFRESH_SECONDS: Final = _gauge("exporter_refresh_seconds", "Duration of the last refresh.")
+
+GAUGES: Final = (
+    FAITHFULNESS_RATIO,
+    HALLUCINATION_RATIO,
+    WINDOW_EVALUATIONS,
+    EVALUATOR_INFO,
+    IN_FLIGHT,
+    OLDEST_IN_FLIGHT,
+    LAST_FINALISED,
+    DEAD_LETTERS_OPEN,
+    QUEUE_DEPTH,
+    QUEUE_OLDEST,
+    COLD_HORIZON,
+    EXPORTER_UP,
+    DEPENDENCY_UP,
+    REFRESH_TIMESTAMP,
+    REFRESH_SECONDS,
+)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], stored: str, key: str = "") -> Metric:
+    names = (*labels, key) if key else labels
+    return Metric(name=name, kind="counter", help=text, labels=names, stored=(stored,), key=key)
+
+
+def _summary(name: str, text: str, sums: str, counts: str) -> Metric:
+    return Metric(name=name, kind="summary", help=text, labels=QUALITY, stored=(sums, counts))
+
+
+_WEIGHTED: Final = " Weighted by 1/sampling probability: estimates all traffic."
+
+FROM_TOTALS: Final = (
+    _summary(
+        "faithfulness",
+        "Faithfulness (supported / verifiable claims) of answers with a verifiable claim." + _WEIGHTED,
+        totals.FAITHFULNESS_SUM,
+        totals.FAITHFULNESS_COUNT,
+    ),
+    _counter(
+        "faithfulness_sumsq",
+        "Sum of squared faithfulness, for the standard deviation." + _WEIGHTED,
+        QUALITY,
+        totals.FAITHFULNESS_SUMSQ,
+    ),
+    _summary(
+        "faithfulness_raw",
+        "Faithfulness of the answers that were really evaluated, unweighted.",
+        totals.FAITHFULNESS_RAW_SUM,
+        totals.FAITHFULNESS_RAW_COUNT,
+    ),
+    _counter(
+        "faithfulness_raw_sumsq", "Sum of squared faithfulness, unweighted.", QUALITY, totals.FAITHFULNESS_RAW_SUMSQ
+    ),
+    _counter("answers", "Evaluated answers by outcome." + _WEIGHTED, QUALITY, totals.ANSWERS, "outcome"),
+    _counter("answers_raw", "Evaluated answers by outcome, unweighted.", QUALITY, totals.ANSWERS_RAW, "outcome"),
+    _counter(
+        "hallucinated_answers",
+        "Answers with a claim that is contradicted or not found. Rate: over answers grounded + ungrounded."
+        + _WEIGHTED,
+        QUALITY,
+        totals.HALLUCINATED,
+    ),
+    _counter("hallucinated_answers_raw", "The same answers, unweighted.", QUALITY, totals.HALLUCINATED_RAW),
+    _counter(
+        "critical_answers", "Answers with a critical unsupported claim (R54)." + _WEIGHTED, QUALITY, totals.CRITICAL
+    ),
+    _counter("critical_answers_raw", "The same answers, unweighted.", QUALITY, totals.CRITICAL_RAW),
+    _counter("critical_claims", "Critical unsupported claims, unweighted.", QUALITY, totals.CRITICAL_CLAIMS),
+    _counter("flagged_answers", "Answers flagged for a look." + _WEIGHTED, QUALITY, totals.FLAGGED),
+    _counter("flagged_answers_raw", "The same answers, unweighted.", QUALITY, totals.FLAGGED_RAW),
+    _counter("claims", "Claims with a verdict by status, unweighted.", QUALITY, totals.CLAIMS, "status"),
+    _counter("claims_by_type", "Claims with a verdict by type, unweighted.", QUALITY, totals.CLAIMS_TYPE, "type"),
+    _counter("actions", "Answers by proposed action, unweighted.", QUALITY, totals.ACTIONS, "action"),
+    _counter(
+        "evaluator_failures",
+        "Evaluators that failed beside a verdict; never a score.",
+        QUALITY,
+        totals.EVALUATOR_FAILURES,
+        "reason",
+    ),
+    _counter(
+        "late_answers",
+        "Answers evaluated too late for alerts (AFTERCHECK_LATE_SECONDS); they are in no series above.",
+        QUALITY,
+        totals.LATE,
+        "outcome",
+    ),
+    _summary(
+        "late_faithfulness",
+        "Faithfulness of late answers, unweighted.",
+        totals.LATE_FAITHFULNESS_SUM,
+        totals.LATE_FAITHFULNESS_COUNT,
+    ),
+    _counter("finished_answers", "Answers that reached a terminal state.", TRAFFIC, totals.STATES, "state"),
+    _counter(
+        "not_assessable_answers",
+        "Answers that nobody can judge, by reason.",
+        TRAFFIC,
+        totals.NOT_ASSESSABLE,
+        "reason",
+    ),
+    _counter("failed_answers", "Answers whose evaluation failed, by reason.", TRAFFIC, totals.FAILED, "reason"),
+    _counter("dead_letters", "Entries and answers given up, by reason.", TRAFFIC, totals.DEAD_LETTERS, "reason"),
+    _counter(
+        "reconciled_answers", "Stuck answers that the reconciler sent again.", TRAFFIC, totals.RECONCILED, "state"
+    ),
+    _counter("traces_sampled", "Traces chosen for evaluation.", TRAFFIC, totals.SAMPLED),
+    _counter("traces_unsampled", "Traces left out by the sampling rate.", TRAFFIC, totals.UNSAMPLED),
+    _counter(
+        "traces_dropped",
+        "Traces lost before the intake, as the senders report them.",
+        TRAFFIC,
+        totals.DROPPED,
+        "reason",
+    ),
+    _counter("entries_rejected", "Stream entries that the intake refused.", TRAFFIC, totals.REJECTED, "reason"),
+    _counter("late_spans", "Spans that came after their trace was checked.", TRAFFIC, totals.LATE_SPANS),
+    _counter(
+        "duplicate_results", "Results not written because another worker was first.", TRAFFIC, totals.DUPLICATES
+    ),
+)
+
+ALL: Final = (*FROM_TOTALS, *GAUGES)
