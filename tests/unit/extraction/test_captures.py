@@ -15,11 +15,12 @@ from aftercheck_schemas import Chunk
 from aftercheck_worker.otlp import decode_logs, decode_traces
 from aftercheck_worker.stages.assembly import assemble
 from aftercheck_worker.stages.extraction import extract
+from aftercheck_worker.stages.extraction.shape import is_dict, is_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aftercheck_schemas import Interaction, LogRecord, Passage
+    from aftercheck_schemas import Interaction, Json, LogRecord, Passage
 
     Dump = Callable[[str], dict[str, list[Chunk]]]
 
@@ -99,11 +100,19 @@ def otlp_of(logs: list[LogRecord]) -> bytes:
         )
         record.attributes.extend(KeyValue(key=key, value=any_value(value)) for key, value in log.attributes.items())
         record.body.CopyFrom(any_value(log.body))
-    return request.SerializeToString()
+    return bytes(request.SerializeToString())
 
 
-def any_value(value: Any) -> AnyValue:
+def any_value(value: Json) -> AnyValue:
     found = AnyValue()
+    if is_list(value):
+        found.array_value.SetInParent()
+        found.array_value.values.extend(any_value(item) for item in value)
+        return found
+    if is_dict(value):
+        found.kvlist_value.SetInParent()
+        found.kvlist_value.values.extend(KeyValue(key=key, value=any_value(item)) for key, item in value.items())
+        return found
     match value:
         case bool():
             found.bool_value = value
@@ -113,12 +122,6 @@ def any_value(value: Any) -> AnyValue:
             found.double_value = value
         case str():
             found.string_value = value
-        case list():
-            found.array_value.SetInParent()
-            found.array_value.values.extend(any_value(item) for item in value)
-        case dict():
-            found.kvlist_value.SetInParent()
-            found.kvlist_value.values.extend(KeyValue(key=key, value=any_value(item)) for key, item in value.items())
         case _:
             pass
     return found

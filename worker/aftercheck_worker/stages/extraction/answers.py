@@ -43,7 +43,7 @@ def without_twins(calls: Sequence[Call], lineage: Lineage) -> list[Call]:
             kept.append(call)
         else:
             kept[position] = _better(kept[position], call, lineage)
-    return kept
+    return sorted(kept, key=_start)
 
 
 def consumed(call: Call, later: Sequence[Call]) -> bool:
@@ -96,6 +96,10 @@ def _are_twins(first: Call, second: Call, lineage: Lineage) -> bool:
     return (same_id and (same or first.is_empty or second.is_empty)) or (
         same and first.input_size == second.input_size
     )
+
+
+def _start(call: Call) -> int:
+    return call.span.start
 
 
 def _overlap(first: SpanRecord, second: SpanRecord) -> bool:

@@ -49,8 +49,12 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def input_size(self) -> int:
-        """Characters of the input's texts."""
-        return sum(len(part.text) for turn in self.content.inputs or () for part in turn.parts)
+        """Characters of the input: texts, arguments of tools and their results."""
+        return sum(
+            len(part.text) + len(part.arguments) + (len(dumps(part.content)) if part.content is not None else 0)
+            for turn in self.content.inputs or ()
+            for part in turn.parts
+        )
 
 
 def is_call(span: SpanRecord) -> bool:

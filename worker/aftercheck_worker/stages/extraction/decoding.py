@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _decode = msgspec.json.Decoder().decode
 _MAX_REPAIR = 4_000_000
 _MAX_BACKTRACKS = 32
+_MAX_DEPTH = 200
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},]|"', re.DOTALL)
 _CUT_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[{\["])')
 """Text such as "[1] see page 4" starts like JSON and is none."""
@@ -50,6 +51,17 @@ def loads(value: Json) -> Json:
     """The decoded value of a whole document; a cut document stays the text that it is."""
     decoded = decode(value)
     return decoded.value if decoded.intact else value
+
+
+def unquoted(value: Json) -> Json:
+    """The text of a JSON string: decorators record a returned text as `"text"`. Anything else stays as it is."""
+    if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
+        try:
+            inner: Json = _decode(value)
+        except (msgspec.DecodeError, UnicodeError):
+            return value
+        return inner
+    return value
 
 
 def is_document(value: Json) -> bool:
@@ -90,9 +102,11 @@ def _candidates(text: str) -> list[str]:
         mark = match.group()
         if mark in _CLOSER:
             stack.append(_CLOSER[mark])
-            cuts.append((match.end(), "".join(reversed(stack[-500:]))))
+            if len(stack) > _MAX_DEPTH:
+                return []
+            cuts.append((match.end(), "".join(reversed(stack))))
         elif mark == ",":
-            cuts.append((match.start(), "".join(reversed(stack[-500:]))))
+            cuts.append((match.start(), "".join(reversed(stack))))
         elif mark in ("]", "}"):
             if stack:
                 stack.pop()
@@ -100,7 +114,7 @@ def _candidates(text: str) -> list[str]:
             open_string = match.start()
             break
         del cuts[:-_MAX_BACKTRACKS]
-    closers = "".join(reversed(stack[-500:]))
+    closers = "".join(reversed(stack))
     head = [text.rstrip() + closers]
     if open_string >= 0:
         cut = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", text)
@@ -117,7 +131,7 @@ def _clean(value: Json, depth: int = 0) -> Json:
     """Without lone surrogates, which only the lenient parser lets through and Postgres refuses."""
     if isinstance(value, str):
         return _clean_text(value)
-    if depth > 200:
+    if depth > _MAX_DEPTH:
         return None
     if is_list(value):
         return [_clean(item, depth + 1) for item in value]

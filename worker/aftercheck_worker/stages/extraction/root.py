@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aftercheck_worker.stages.extraction.decoding import decode, loads
+from aftercheck_worker.stages.extraction.decoding import decode, loads, unquoted
 from aftercheck_worker.stages.extraction.messages import turns_of
 from aftercheck_worker.stages.extraction.shape import is_dict, is_list
 
@@ -96,12 +96,12 @@ def answer_in(span: SpanRecord) -> str:
 
 def question_of(value: Json, depth: int = 0) -> str:
     """The user's words inside an input of any shape."""
-    return _search(decode(value).value, _QUESTION_KEYS, "user", depth)
+    return _search(decode(unquoted(value)).value, _QUESTION_KEYS, "user", depth)
 
 
 def answer_of(value: Json, depth: int = 0) -> str:
     """The app's words inside an output of any shape."""
-    return _search(decode(value).value, _ANSWER_KEYS, "assistant", depth)
+    return _search(decode(unquoted(value)).value, _ANSWER_KEYS, "assistant", depth)
 
 
 def _search(value: Json, keys: tuple[str, ...], role: str, depth: int) -> str:

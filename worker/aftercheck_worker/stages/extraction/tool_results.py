@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aftercheck_schemas import Passage
-from aftercheck_worker.stages.extraction.decoding import dumps, loads
+from aftercheck_worker.stages.extraction.decoding import dumps, loads, unquoted
 from aftercheck_worker.stages.extraction.messages import Turn
 from aftercheck_worker.stages.extraction.shape import as_text, first_text, is_dict, is_list
 
@@ -151,7 +151,7 @@ def _tool_span(span: SpanRecord) -> ToolSpan:
         first_text(attributes, ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "traceloop.entity.name"))
         or span.name,
         _arguments(given),
-        output_of(raw, failed=span.status == "error"),
+        output_of(unquoted(raw), failed=span.status == "error"),
         span.end,
     )
 
