@@ -21,7 +21,7 @@ from aftercheck_worker import app, pipeline
 from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.evaluators import Evaluator
 from aftercheck_worker.settings import Settings
-from aftercheck_worker.storage import database, ledger, results
+from aftercheck_worker.storage import database, evaluator, ledger, results
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class Checker:
         self._connect = connect
         self._send = send
         self._connection: psycopg.Connection[TupleRow] | None = None
+        self._remembered = False
         self._decoder = msgspec.json.Decoder(Interaction)
 
     def check(self, ids: Sequence[int], high: bool = False) -> None:
@@ -76,7 +77,8 @@ class Checker:
         Raises:
             DependencyUnavailable: Postgres did not answer for `patience_seconds`; the message must be requeued.
         """
-        works = self._commit(lambda connection: ledger.claim(connection, ids))
+        works = self._commit(lambda connection: self._claim(connection, ids))
+        self._remembered = True
         plan = self._sort(works, alone=len(ids) == 1)
         self._refuse(plan)
         self._isolate(plan, high)
@@ -88,6 +90,12 @@ class Checker:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _claim(self, connection: psycopg.Connection[TupleRow], ids: Sequence[int]) -> list[ledger.Work]:
+        if not self._remembered:
+            found = self._evaluator
+            evaluator.remember(connection, name=found.name, version=found.version, spec=found.spec)
+        return ledger.claim(connection, ids)
 
     def _sort(self, works: Sequence[ledger.Work], *, alone: bool) -> Sorted:
         plan = Sorted()
