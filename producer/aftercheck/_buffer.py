@@ -127,7 +127,7 @@ class SpanBuffer:
         """Take a feedback; True when it was kept."""
         with self.lock:
             self._finished += 1
-            if self.closed or self._bytes + size > self.max_bytes:
+            if self.closed or self._bytes + size > self.max_bytes or self._spans >= self.max_spans:
                 self._count_drop("shutdown" if self.closed else self.full_reason, 1)
                 return False
             return self._append(Item(feedback.trace_id, size, feedback))

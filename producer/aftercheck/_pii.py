@@ -58,7 +58,7 @@ IBAN_LENGTHS = {
 
 def _card(text: str, match: re.Match[str]) -> int:
     digits = digits_of(match.group())
-    if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 2:
+    if len(digits) not in (13, 14, 15, 16, 19) or digits[0] not in "23456" or len(set(digits)) < 2:
         return 0
     return _whole(text, match) if luhn(digits) else 0
 
@@ -95,10 +95,10 @@ def digits_of(text: str) -> str:
 # --- phones ----------------------------------------------------------------------------------------
 
 _PHONE_WORDS = re.compile(
-    r"(?:\b(?:tel|phone|telephone|telefon|telefonu|telefonnummer|mobile|mobil|mobilnummer|cell|call|fax|handy"
-    r"|kom|kom[oó]rka|komórkowy|zadzwoń|dzwoń|rufnummer|anrufen|ring|sms|whatsapp|viber|signal)"
-    r"|(?:тел|телефон\w{0,3}|моб|мобильн\w{0,4}|мобільн\w{0,4}|звонит\w{0,3}|звоните|дзвоніть|подзвоніть|позвоните"
-    r"|факс|вайбер|номер\w{0,2} телефон\w{0,2}))[.:№#]{0,2}\W{0,4}(?:\w{1,8}\W{1,3}){0,2}$",
+    r"\b(?:tel|phone|telephone|telefon\w{0,2}|telefonnummer|mobile|mobil|mobilnummer|cell|call|fax|handy"
+    r"|kom|kom[oó]rka|komórkowy|zadzwoń|dzwoń|rufnummer|anrufen|ring|sms|whatsapp|viber|signal"
+    r"|тел|телефон\w{0,3}|моб|мобильн\w{0,4}|мобільн\w{0,4}|звонит\w{0,3}|звоните|дзвоніть|подзвоніть|позвоните"
+    r"|факс|вайбер)\b[.:№#]{0,2}[\s(]{0,4}(?:\w{1,8}[\s:,(]{1,3}){0,2}$",
     re.IGNORECASE,
 )
 _NANP = re.compile(r"(?:1[-. ])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([-. ]))[2-9]\d{2}[-. ]\d{4}")
@@ -125,6 +125,10 @@ def _phone(text: str, match: re.Match[str]) -> int:
         return length
     shapes = (_NANP, _EAST, _GERMAN, _POLISH)
     return length if any(shape.fullmatch(raw) for shape in shapes) else 0
+
+
+def _secret(_: str, match: re.Match[str]) -> int:
+    return len(match.group("v").rstrip(").]}"))
 
 
 def _ssn(text: str, match: re.Match[str]) -> int:
@@ -213,6 +217,7 @@ RULES: tuple[Rule, ...] = (
         r"(?<![A-Za-z0-9])(?:api[_-]?key|apikey|access[_-]?token|auth[_-]?token|client[_-]?secret|password|passwd|hasło|пароль"
         r"|passwort|secret)[\"']{0,2}\s{0,2}[:=]\s{0,2}[\"']?(?P<v>(?=[^\s\"'<>,;&]{0,64}[\d_\-!@#$%^*])[^\s\"'<>,;&]{6,200})",
         (":", "="),
+        accept=_secret,
         flags=re.IGNORECASE,
     ),
     _rule(
@@ -231,7 +236,8 @@ RULES: tuple[Rule, ...] = (
     _rule("CARD", r"(?<![\w.,\-])\d(?:[  \-]?\d){12,18}(?![\w])(?![.,]\d)", (), _card),
     _rule(
         "PHONE",
-        r"(?<![\w.,:/\-+])(?P<v>(?:\+|\(\+?(?=\d{1,4}\)))?\d(?:[  .\-()/‐-–]{0,3}\d){6,16})(?![\w%€$£])(?![.,:/\-]\d)",
+        r"(?<![\w.,:/\-+])"
+        r"(?P<v>(?:\+|\(\+?(?=\d{1,4}\)))?\d(?:[  .\-()/‐-–]{0,3}\d){6,16})(?![\w%€$£])(?![.,:/\-]\d)",
         (),
         _phone,
     ),

@@ -103,7 +103,10 @@ def load(
     """
     name = env.get("OTEL_SERVICE_NAME") or app or ""
     dev = is_true(env.get("AFTERCHECK_DEV"))
-    key = env.get("AFTERCHECK_REDACTION_KEY", "").encode() or hashlib.sha256(f"aftercheck:{app}".encode()).digest()
+    key = (
+        env.get("AFTERCHECK_REDACTION_KEY", "").encode()
+        or hashlib.sha256(f"aftercheck:{app}".encode("utf-8", "replace")).digest()
+    )
     return Settings(
         app=app or name,
         redis_url=redis_url or env.get("AFTERCHECK_REDIS_URL") or env.get("REDIS_URL") or DEFAULT_REDIS_URL,
