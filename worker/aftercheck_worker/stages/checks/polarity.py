@@ -1,0 +1,197 @@
+"""Negation, quantifier, antonym and name flips against a line that otherwise says the same."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Final
+
+from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject, denies
+from aftercheck_worker.stages.checks.finding import Finding
+from aftercheck_worker.text.lexicon import Language, load
+from aftercheck_worker.text.normalise import flat
+from aftercheck_worker.text.tokens import words
+
+COVERED: Final = 0.75
+NEAR: Final = 3
+_EXCLUSIVE: Final = frozenset(
+    frozenset(pair) for pair in (("all", "none"), ("all", "some"), ("all", "few"), ("all", "most"), ("most", "few"), ("most", "none"), ("some", "none"), ("few", "none"), ("all", "half"), ("none", "half"))
+)  # fmt: skip
+
+
+def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
+    """Yield at most one finding per kind, from the lines that cover the claim best."""
+    rows = [(alignment.overlap(subject, line), line) for _, line in alignment.candidates(subject)[:8]]
+    rows = [(share, line) for share, line in rows if share > 0]
+    rows.sort(key=lambda row: -row[0])
+    if not rows or len(subject.terms) < 2:  # noqa: PLR2004
+        return
+    best = rows[0][0]
+    near = [line for share, line in rows[:NEAR] if share >= best - 0.1]
+    yield from _swapped_word(subject, alignment, near)
+    yield from _quantifier(subject, alignment, near, best)
+    if best >= COVERED:
+        yield from _negation(subject, alignment, near)
+    yield from _name(subject, alignment, near)
+
+
+def _negation(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator[Finding]:
+    if any(_denied(subject, line) == subject.negated for line in lines):
+        return
+    line = lines[0]
+    antonym = any(True for _ in _pairs_apart(subject, line))
+    if not antonym and not _other_values(subject, line):
+        yield Finding(
+            kind="polarity",
+            effect="convict",
+            status="contradicted",
+            reason="negation_flip",
+            evidence=(alignment.cite(line, 1.0),),
+        )
+
+
+def _denied(subject: Subject, line: Line) -> bool:
+    """Is the part of the line that speaks about the claim negated? Words between its first and last shared term."""
+    text = flat(line.text)
+    found = words(text)
+    cut = {term for term in subject.terms & line.terms}
+    hits = [i for i, word in enumerate(found) if any(word.low.startswith(term) for term in cut)]
+    if not hits:
+        return False
+    start = found[max(0, hits[0] - 2)].start
+    end = found[min(len(found) - 1, hits[-1] + 1)].end
+    return denies(text[start:end], subject.language)
+
+
+def _other_values(subject: Subject, line: Line) -> bool:
+    own = {q.values for q in subject.numerals.quantities}
+    theirs = {q.values for q in line.numerals.quantities}
+    return bool(own) and bool(theirs) and not own & theirs
+
+
+@functools.cache
+def _antonyms(language: Language) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    out: list[tuple[re.Pattern[str], re.Pattern[str]]] = []
+    for pair in load(language).antonyms:
+        left, _, right = pair.partition("|")
+        out.append((_bounded(left), _bounded(right)))
+    return tuple(out)
+
+
+def _bounded(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])", re.IGNORECASE)
+
+
+def _pairs_apart(subject: Subject, line: Line) -> Iterator[str]:
+    text = flat(line.text)
+    for left, right in _antonyms(subject.language):
+        for mine, theirs in ((left, right), (right, left)):
+            if (
+                mine.search(subject.text)
+                and theirs.search(text)
+                and not theirs.search(subject.text)
+                and not mine.search(text)
+            ):
+                yield mine.pattern
+
+
+def _swapped_word(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator[Finding]:
+    for line in lines:
+        if not any(True for _ in _pairs_apart(subject, line)):
+            return
+    line = lines[0]
+    if _denied(subject, line) != subject.negated:
+        return
+    rest = len(subject.terms & line.terms) / max(1, len(subject.terms) - 1)
+    if rest >= COVERED and _tight(subject, line):
+        yield Finding(
+            kind="antonym",
+            effect="convict",
+            status="contradicted",
+            reason="antonym",
+            evidence=(alignment.cite(line, 1.0),),
+        )
+
+
+def _tight(subject: Subject, line: Line) -> bool:
+    """The line says little beyond the claim, so that a swapped word cannot belong to something else in it."""
+    return len(line.terms - subject.terms) <= max(4, len(subject.terms))  # noqa: PLR2004
+
+
+def _classes(text: str, language: Language) -> frozenset[str]:
+    own = load(language).quantifiers
+    return frozenset(own[word.low] for word in words(text) if word.low in own)
+
+
+def _quantifier(subject: Subject, alignment: Alignment, lines: list[Line], best: float) -> Iterator[Finding]:
+    mine = _classes(subject.text, subject.language)
+    if best < COVERED or not mine:
+        return
+    for line in lines:
+        theirs = _classes(flat(line.text), subject.language)
+        if not theirs or mine & theirs:
+            return
+        if not any(frozenset((a, b)) in _EXCLUSIVE for a in mine for b in theirs) or not _tight(subject, line):
+            return
+    yield Finding(
+        kind="quantifier",
+        effect="convict",
+        status="contradicted",
+        reason="quantifier_flip",
+        evidence=(alignment.cite(lines[0], 1.0),),
+    )
+
+
+def _name(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator[Finding]:
+    """One name in the place of another, everything around it equal."""
+    held = (
+        {name for line in alignment.lines for name in line.names}
+        if subject.names and len(alignment.lines) <= 4000
+        else set[str]()
+    )  # noqa: PLR2004
+    asked = {word.low for word in words(flat(alignment.question))}
+    for line in lines:
+        for mine, theirs in _replaced(subject, line):
+            if mine not in subject.names or mine in asked or mine in line.names:
+                continue
+            names = {word for word in theirs if word in line.names and word not in subject.names}
+            rest = subject.terms - {mine[:5], mine[:-1]}
+            if (
+                names
+                and len(rest) >= 2
+                and len(rest & line.terms) / len(rest) >= COVERED
+                and not _shares_root(mine, names)
+            ):  # noqa: PLR2004
+                yield Finding(
+                    kind="entity",
+                    effect="convict",
+                    status="contradicted" if mine not in held else "not_found",
+                    reason="entity_mismatch",
+                    evidence=(alignment.cite(line, 1.0),),
+                )
+                return
+    missing = [name for name in subject.names if name not in asked and not _known(name, alignment)]
+    if missing:
+        yield Finding(kind="entity", effect="escalate", reason="entity_not_in_evidence", strength=0.6)
+
+
+def _replaced(subject: Subject, line: Line) -> Iterator[tuple[str, list[str]]]:
+    mine = [word.low for word in words(subject.text)][:120]
+    theirs = [word.low for word in words(flat(line.text))][:120]
+    for operation, a, b, c, d in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+        if operation == "replace" and b - a <= 3 and d - c <= 3:  # noqa: PLR2004
+            for word in mine[a:b]:
+                yield word, theirs[c:d]
+
+
+def _shares_root(name: str, others: set[str]) -> bool:
+    return any(name[:4] == other[:4] for other in others)
+
+
+def _known(name: str, alignment: Alignment) -> bool:
+    for size in (5, len(name), len(name) - 1):
+        if name[:size] in alignment.vocabulary:
+            return True
+    return name in {n for line in alignment.lines for n in line.names}
