@@ -2,11 +2,13 @@
 
 `default` is the trained verifier where its weights are installed, otherwise `lexical-v1`, and the name that is stored
 says which it was. A back end joins with `register("onnx", build)`; `build` returns None when it is not installed.
+Your own joins without registration: the name `package.module:function` calls `function(settings)`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import logging
 from collections.abc import Callable
 from functools import lru_cache
@@ -113,7 +115,7 @@ def resolve(name: str, settings: Settings) -> Evaluator:
             extra={"action": "evaluator_fallback"},
         )
         name = LEXICAL
-    build = _builders.get(name)
+    build = _imported(name) if ":" in name else _builders.get(name)
     if build is None:
         raise ConfigurationError(
             f"There is no evaluator {name!r}", why=f"known are {', '.join(names())}", fix="set AFTERCHECK_EVALUATOR"
@@ -123,6 +125,17 @@ def resolve(name: str, settings: Settings) -> Evaluator:
         raise ConfigurationError(
             f"Evaluator {name!r} cannot run", why="its model is not installed", fix="run `aftercheck models list`"
         )
+    return found
+
+
+def _imported(name: str) -> Build | None:
+    """Find `package.module:function`; None when there is none."""
+    module, _, function = name.partition(":")
+    try:
+        found: Build | None = getattr(importlib.import_module(module), function, None)
+    except ImportError as error:
+        logger.error("Evaluator %r cannot be imported: %s", name, error, extra={"action": "evaluator_import"})
+        return None
     return found
 
 

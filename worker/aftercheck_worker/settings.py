@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     retention_days: int = Field(30, ge=1, description="Days that text is kept (S36); counts stay.")
     verdict_days: int = Field(365, ge=1, description="Days that scores and ledger rows are kept.")
 
-    evaluator: str = Field("default", description="Name of the evaluator: default, lexical-v1, ...")
+    evaluator: str = Field("default", description="default, lexical-v1, ..., or package.module:function.")
     action_from: Literal["v1", "v2"] = "v1"
     judge_url: str | None = None
     judge_share: float = Field(0.05, ge=0, le=1)
