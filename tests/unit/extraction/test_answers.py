@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from aftercheck_schemas import Chunk, LogRecord, SpanRecord
@@ -134,9 +135,7 @@ def test_same_text_twice_in_turn_is_two_answers() -> None:
 def test_parallel_calls_of_one_instrumentation_are_two_answers() -> None:
     first = chat(1, [("user", "a?")], "Same.", **{"gen_ai.response.id": "fake"})
     second = chat(1, [("user", "a?")], "Same.", **{"gen_ai.response.id": "fake"})
-    both = read(
-        first, SpanRecord(**{**{f: getattr(second, f) for f in second.__struct_fields__}, "span_id": "9" * 16})
-    )
+    both = read(first, msgspec.structs.replace(second, span_id="9" * 16))
     assert len(both) == 2
 
 
@@ -148,7 +147,7 @@ def test_native_twin_without_content_beside_the_call_is_dropped() -> None:
         ROOT,
         scope="com.anthropic.sdk.python",
     )
-    native = SpanRecord(**{**{f: getattr(native, f) for f in native.__struct_fields__}, "span_id": "9" * 16})
+    native = msgspec.structs.replace(native, span_id="9" * 16)
     (one,) = read(root("Yes."), mine, native)
     assert one.answer == "Yes."
     assert one.context_tokens == 5
@@ -274,3 +273,55 @@ def test_rendered_text_is_kept_when_it_differs() -> None:
     assert read(root("Yes"), chat(1, [("user", "a?")], "Yes", ROOT), shown)[0].rendered == "<b>Yes</b>"
     same = span(2, {"aftercheck.output": "Yes"}, ROOT)
     assert read(root("Yes"), chat(1, [("user", "a?")], "Yes", ROOT), same)[0].rendered is None
+
+
+@pytest.mark.req("R5")
+def test_questions_of_one_batch_keep_their_evidence_apart() -> None:
+    def note(number: int, text: str, parent: str) -> SpanRecord:
+        return span(number, {"aftercheck.context": json.dumps([{"source_id": f"s{number}", "text": text}])}, parent)
+
+    def tool(number: int, text: str, parent: str) -> SpanRecord:
+        attributes: dict[str, Json] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": text}
+        return span(number, attributes, parent)
+
+    one, two = f"{1:016x}", f"{2:016x}"
+    tasks = [span(number, {"traceloop.span.kind": "task"}, ROOT, start=5, end=99) for number in (1, 2)]
+    shared = span(3, {"aftercheck.context": json.dumps(["Shared by all."])}, ROOT)
+    first, second = read(
+        root(None),
+        *tasks,
+        shared,
+        note(4, "A is 1.", one),
+        tool(5, "A was seen.", one),
+        chat(6, [("user", "What is A?")], "One.", one),
+        note(7, "B is 2.", two),
+        tool(8, "B was seen.", two),
+        chat(9, [("user", "What is B?")], "Two.", two),
+    )
+    assert [passage.text for passage in first.passages] == ["Shared by all.", "A is 1.", "A was seen."]
+    assert [passage.text for passage in second.passages] == ["Shared by all.", "B is 2.", "B was seen."]
+
+
+def test_tool_under_the_step_that_asked_for_it_serves_the_answer() -> None:
+    asked = json.dumps(
+        [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "t", "arguments": {}}]}]
+    )
+    step = span(1, {}, ROOT, end=29)
+    call = chat(1, [("user", "Q?")], "", f"{1:016x}", **{"gen_ai.output.messages": asked})
+    call = msgspec.structs.replace(call, span_id="5" * 16)
+    tool = span(2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": "It is 30."}, f"{1:016x}")
+    found = read(root(None), step, call, tool, chat(3, [("user", "Q?")], "Thirty.", ROOT))
+    assert [one.not_assessable for one in found] == ["tool_calls_only", None]
+    assert [passage.text for passage in found[1].passages] == ["It is 30."]
+
+
+def test_turn_that_the_app_recorded_wins_over_the_count() -> None:
+    (one,) = read(chat(1, [("user", "a?")], "Yes.", None, **{"aftercheck.session.turn": 4}))
+    assert one.turn == 4
+
+
+def test_context_that_we_cut_is_elided() -> None:
+    note = span(1, {"aftercheck.context": '["A."]'}, ROOT, truncated=("aftercheck.context",))
+    assert [
+        passage.elided for passage in read(root(None), note, chat(2, [("user", "a?")], "Yes.", ROOT))[0].passages
+    ] == [True]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aftercheck_worker.stages.extraction import answers, calls, fallback, logs
 from aftercheck_worker.stages.extraction.interaction import Scene, interaction_of
 from aftercheck_worker.stages.extraction.lineage import Lineage
+from aftercheck_worker.stages.extraction.reasons import output_reason
 from aftercheck_worker.stages.extraction.root import answer_in
 from aftercheck_worker.stages.extraction.shape import normalised
 
@@ -45,9 +46,14 @@ def extract(trace: Trace) -> tuple[Interaction, ...]:
         return ()
     found = fallback.filled(found, lineage)
     steps = _steps(found, lineage)
-    scene = Scene(trace, lineage)
+    reasons: list[NotAssessableReason | None] = [
+        output_reason(call) or steps.get(call.span.span_id) for call in found
+    ]
+    answered = [call.span for call, reason in zip(found, reasons, strict=True) if reason is None]
+    scene = Scene(trace, lineage, answered)
     return tuple(
-        interaction_of(call, number, steps.get(call.span.span_id), scene) for number, call in enumerate(found, 1)
+        interaction_of(call, number, reason, scene)
+        for number, (call, reason) in enumerate(zip(found, reasons, strict=True), 1)
     )
 
 

@@ -43,12 +43,13 @@ _MAX_DOCUMENTS: Final = 1_000
 
 
 class Document(NamedTuple):
-    """One retrieved document. `source_id` is "" when the retriever gave no name."""
+    """One retrieved document. `source_id` is "" when the retriever gave no name; `cut` when we cut its span."""
 
     text: str
     source_id: str = ""
     name: str = ""
     at: int = 0
+    cut: bool = False
 
 
 class Retrieval(NamedTuple):
@@ -71,7 +72,7 @@ def retrieved(spans: Iterable[SpanRecord]) -> Retrieval:
             if not key:
                 continue
             if known is None:
-                found[key] = document._replace(at=span.end)
+                found[key] = document._replace(at=span.end, cut=bool(span.truncated))
             elif (not known.source_id and document.source_id) or (not known.name and document.name):
                 found[key] = known._replace(
                     source_id=known.source_id or document.source_id, name=known.name or document.name
@@ -113,8 +114,6 @@ def _in_dict(value: dict[str, Json], depth: int) -> list[Document]:
 
 def _of_span(span: SpanRecord) -> tuple[list[Document], bool]:
     attributes = span.attributes
-    if "aftercheck.context" in attributes and len(attributes) < 8:
-        return [], False
     if span.events and any(event.name.startswith("db.") for event in span.events):
         return _of_events(span), True
     if _is_flattened(attributes) and (found := _flattened(attributes)):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,7 +12,7 @@ from aftercheck_worker.stages.extraction.context import Context, context_of
 from aftercheck_worker.stages.extraction.documents import Retrieval, retrieved
 from aftercheck_worker.stages.extraction.prompt import Prompt
 from aftercheck_worker.stages.extraction.question import question_of
-from aftercheck_worker.stages.extraction.reasons import input_reason, output_reason
+from aftercheck_worker.stages.extraction.reasons import input_reason
 from aftercheck_worker.stages.extraction.recorded import question_variable
 from aftercheck_worker.stages.extraction.root import question_in
 from aftercheck_worker.stages.extraction.shape import as_count, as_text
@@ -26,64 +25,79 @@ if TYPE_CHECKING:
     from aftercheck_schemas.vocabulary import NotAssessableReason
     from aftercheck_worker.stages.extraction.calls import Call
     from aftercheck_worker.stages.extraction.lineage import Lineage
-    from aftercheck_worker.stages.extraction.tool_results import ToolSpan
+
+
+_TURN: Final = "aftercheck.session.turn"
+_MAX_OWNERS: Final = 100
+"""More answers in one trace share all evidence: telling them apart would cost their number times the spans."""
 
 
 class Scene:
-    """What all answers of a trace share. Read once, and only when an answer needs it."""
+    """What the answers of a trace share. Read once, and only when an answer needs it."""
 
-    def __init__(self, trace: Trace, lineage: Lineage) -> None:
+    def __init__(self, trace: Trace, lineage: Lineage, answers: Sequence[SpanRecord]) -> None:
         self.trace = trace
         self.lineage = lineage
+        self._owners = self._owned(answers) if 1 < len(answers) <= _MAX_OWNERS else {}
+        self.versioned = versioned(trace.spans)
+        self._retrieval: Retrieval | None = None
 
-    @cached_property
-    def retrieval(self) -> Retrieval:
-        """Documents of the trace's retrievers."""
-        if documents.evidence_free(self.trace.spans):
-            return Retrieval((), ran=False)
-        return retrieved(self.trace.spans)
+    def around(self, span: SpanRecord) -> Sequence[SpanRecord]:
+        """The trace without the spans that are nearer to another answer.
 
-    @cached_property
-    def tools(self) -> list[ToolSpan]:
-        """Executions of tools."""
-        return tool_results.tool_spans(self.trace.spans)
+        A batch of questions under one root keeps its evidence apart; steps of one agent share theirs.
+        """
+        if not self._owners:
+            return self.trace.spans
+        return [
+            other
+            for other in self.trace.spans
+            if (owners := self._owners.get(other.span_id)) is None or span.span_id in owners
+        ]
 
-    @cached_property
-    def versioned(self) -> list[SpanRecord]:
-        """Spans that record versions."""
-        return versioned(self.trace.spans)
+    def retrieval(self, around: Sequence[SpanRecord]) -> Retrieval:
+        """Documents of the retrievers among these spans."""
+        if around is not self.trace.spans:
+            return retrieved(around)
+        if self._retrieval is None:
+            nothing = documents.evidence_free(around)
+            self._retrieval = Retrieval((), ran=False) if nothing else retrieved(around)
+        return self._retrieval
 
-    @cached_property
-    def rendered(self) -> str | None:
-        """What the user was shown, when the app recorded it."""
-        shown = [as_text(span.attributes.get("aftercheck.output")) for span in self.trace.spans]
-        return next((text for text in reversed(shown) if text), None)
+    def _owned(self, answers: Sequence[SpanRecord]) -> dict[str, set[str]]:
+        """For every span that could hold evidence the answers that are nearest to it."""
+        owned: dict[str, set[str]] = {}
+        for span in self.trace.spans:
+            if "gen_ai.output.messages" in span.attributes and "aftercheck.context" not in span.attributes:
+                continue
+            depths = self.lineage.shared_depths(span, answers)
+            nearest = max(depths)
+            if min(depths) < nearest:
+                pairs = zip(depths, answers, strict=True)
+                owned[span.span_id] = {answer.span_id for depth, answer in pairs if depth == nearest}
+        return owned
 
-    @cached_property
-    def session_turn(self) -> int:
-        """Turn inside the session as the app recorded it, 0 for none."""
-        return max((as_count(span.attributes.get("aftercheck.session.turn")) for span in self.trace.spans), default=0)
 
-
-def interaction_of(call: Call, number: int, step: NotAssessableReason | None, scene: Scene) -> Interaction:
+def interaction_of(call: Call, number: int, reason: NotAssessableReason | None, scene: Scene) -> Interaction:
     """One call as an interaction.
 
     Args:
         call: the model call.
         number: 1-based index of the call inside its trace.
-        step: `not_an_answer` for a call whose text only feeds the trace itself.
+        reason: why the call is no answer, None for an answer.
         scene: what the trace holds.
     """
     span, trace = call.span, scene.trace
     recorders = (span, *call.twins)
     above = scene.lineage.ancestors(span)
     prompt = Prompt(call.content.inputs or ())
-    reason = output_reason(call) or step
-    context = context_of(span, above, trace.spans, prompt, scene.retrieval, scene.tools)
+    around = scene.around(span)
+    tools = tool_results.tool_spans(around)
+    context = context_of(span, above, around, prompt, scene.retrieval(around), tools)
     asked_above = question_in([*reversed(above), span] if call.content.inputs is None else reversed(above))
     question = question_of(prompt, question_variable(span), asked_above, context.passages)
     answer = call.texts[0] if call.texts else ""
-    rendered = scene.rendered
+    rendered = _rendered(around)
     cut = not (call.content.input_intact and call.content.output_intact)
     return Interaction(
         trace_id=trace.trace_id,
@@ -106,7 +120,7 @@ def interaction_of(call: Call, number: int, step: NotAssessableReason | None, sc
             _nearest(scene.versioned, (*recorders, *above)), prompt.system, [*prompt.blocks, *context.passages]
         ),
         session_id=trace.session_id,
-        turn=scene.session_turn or prompt.turn,
+        turn=_recorded_turn(span, around) or prompt.turn,
         call_index=number,
         context_source=context.source,
         context_confidence=context.confidence * (0.5 if cut else 1.0),
@@ -115,6 +129,18 @@ def interaction_of(call: Call, number: int, step: NotAssessableReason | None, sc
         truncated=trace.truncated or cut,
         not_assessable=reason or input_reason(call, prompt, context),
     )
+
+
+def _rendered(spans: Sequence[SpanRecord]) -> str | None:
+    """What the user was shown, when the app recorded it; the last record wins."""
+    shown = (as_text(span.attributes.get("aftercheck.output")) for span in reversed(spans))
+    return next((text for text in shown if text), None)
+
+
+def _recorded_turn(span: SpanRecord, spans: Sequence[SpanRecord]) -> int:
+    """Turn inside the session as the app recorded it, 0 for none."""
+    own = as_count(span.attributes.get(_TURN))
+    return own or max((as_count(other.attributes.get(_TURN)) for other in spans), default=0)
 
 
 def _nearest(spans: list[SpanRecord], near: Sequence[SpanRecord]) -> list[SpanRecord]:

@@ -36,6 +36,15 @@ class Lineage:
         """True when `upper` is an ancestor of `lower`."""
         return any(span is upper for span in self.ancestors(lower))
 
+    def shared_depths(self, span: SpanRecord, others: Sequence[SpanRecord]) -> list[int]:
+        """For each other span how deep the lowest span lies that is above both, -1 when there is none."""
+        path = [span, *self.ancestors(span)]
+        depths = {above.span_id: len(path) - number for number, above in enumerate(path)}
+        return [
+            next((depths[one.span_id] for one in (other, *self.ancestors(other)) if one.span_id in depths), -1)
+            for other in others
+        ]
+
     def is_top(self, span: SpanRecord) -> bool:
         """True when the trace does not hold the span's parent."""
         return not span.parent_id or span.parent_id not in self._spans or span.parent_id == span.span_id

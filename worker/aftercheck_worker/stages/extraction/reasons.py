@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from aftercheck_worker.stages.extraction.context import Context
     from aftercheck_worker.stages.extraction.prompt import Prompt
 
+_OUTPUTS = (
+    "gen_ai.output.messages",
+    "gen_ai.completion",
+    "llm.output_messages",
+    "langfuse.observation.output",
+    "ai.response.",
+    "gen_ai.choice:",
+)
 _STREAMING = ("gen_ai.is_streaming", "llm.is_streaming", "gen_ai.request.stream")
 
 
@@ -55,7 +63,7 @@ def is_abandoned(call: Call) -> bool:
 
 
 def _cut_by_us(call: Call) -> bool:
-    return any("output" in name or "completion" in name or "response.text" in name for name in call.span.truncated)
+    return any(name.startswith(_OUTPUTS) for name in call.span.truncated)
 
 
 def _has_tool_results(prompt: Prompt) -> bool:

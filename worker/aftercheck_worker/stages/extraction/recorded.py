@@ -120,7 +120,7 @@ def _passages(values: dict[str, Json]) -> list[Passage]:
 
 def _passage(item: Json, number: int, span: SpanRecord) -> Passage | None:
     if isinstance(item, str):
-        return Passage(source_id=f"recorded:{number}", text=item, at=span.end) if item.strip() else None
+        item = {"text": item}
     if not is_dict(item):
         return None
     text = as_text(item.get("text"))
@@ -134,7 +134,7 @@ def _passage(item: Json, number: int, span: SpanRecord) -> Passage | None:
         text=text,
         kind=kind,
         trust=min(1.0, max(0.0, number_trust)) if number_trust == number_trust else 1.0,
-        elided=item.get("elided") is True,
+        elided=item.get("elided") is True or _KEY in span.truncated,
         ok=item.get("ok") is not False,
         name=as_text(item.get("name")),
         at=span.end,

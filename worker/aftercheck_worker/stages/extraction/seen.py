@@ -39,7 +39,7 @@ def split(documents: Sequence[Document], prompt: Prompt) -> tuple[list[Passage],
                 source_id=document.source_id or f"doc:{number}",
                 text=text or document.text,
                 name=document.name,
-                elided=bool(text) and not whole,
+                elided=document.cut or (bool(text) and not whole),
                 at=document.at,
             )
         )
