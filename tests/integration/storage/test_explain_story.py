@@ -60,7 +60,8 @@ def test_unknown_unreadable_and_erased_traces(connection: Connection) -> None:
 def test_a_story_becomes_json_with_its_feedback(connection: Connection, claimed: Claimed) -> None:
     (work,) = claimed()
     connection.execute(
-        "INSERT INTO feedback (tenant, trace_id, value, comment) VALUES ('default', %s, -1, 'wrong')", (work.trace_id,)
+        "INSERT INTO feedback (tenant, trace_id, value, comment) VALUES ('default', %s, -1, 'wrong')",
+        (work.trace_id,),
     )
 
     story = msgspec.json.decode(msgspec.json.encode(explain.explain(connection, "default", work.trace_id)))

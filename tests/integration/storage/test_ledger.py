@@ -55,7 +55,14 @@ def test_an_answer_is_inserted_once(connection: Connection, answers: Answers) ->
 def test_a_claimed_answer_is_what_was_inserted(claimed: Claimed) -> None:
     (work,) = claimed(weight=4.0, pairs=12, origin="forced", app="bank")
 
-    assert (work.weight, work.pairs, work.origin, work.app, work.attempts, work.solo) == (4, 12, "forced", "bank", 1, False)
+    assert (work.weight, work.pairs, work.origin, work.app, work.attempts, work.solo) == (
+        4,
+        12,
+        "forced",
+        "bank",
+        1,
+        False,
+    )
     assert msgspec.json.decode(work.body, type=Interaction).question == "What does the plan cost?"
 
 
@@ -129,7 +136,9 @@ def test_late_spans_replace_an_answer_until_it_is_started(connection: Connection
 
     assert ledger.replace_pending(connection, newer) == [first]
 
-    works = {work.evaluation_id: work for work in ledger.claim(connection, [first.evaluation_id, second.evaluation_id])}
+    works = {
+        work.evaluation_id: work for work in ledger.claim(connection, [first.evaluation_id, second.evaluation_id])
+    }
     assert msgspec.json.decode(works[first.evaluation_id].body) == {"newer": True}
     assert works[first.evaluation_id].pairs == 9
     assert "newer" not in works[second.evaluation_id].body.decode()
@@ -160,11 +169,15 @@ def test_an_erased_trace_does_not_come_back(connection: Connection, answers: Ans
 
 @pytest.mark.req("S21", "F25")
 def test_nul_and_lone_surrogates_do_not_reach_postgres(connection: Connection, answers: Answers) -> None:
-    (answer,) = answers(app="a\0b", state="not_assessable", reason="\ud800", body=b'{"answer":"x\\u0000y","k\\u0000":1}')
+    (answer,) = answers(
+        app="a\0b", state="not_assessable", reason="\ud800", body=b'{"answer":"x\\u0000y","k\\u0000":1}'
+    )
 
     (row,) = ledger.insert(connection, [answer])
 
-    found = connection.execute("SELECT body FROM interaction WHERE evaluation_id = %s", (row.evaluation_id,)).fetchone()
+    found = connection.execute(
+        "SELECT body FROM interaction WHERE evaluation_id = %s", (row.evaluation_id,)
+    ).fetchone()
     assert found == ({"answer": "x\ufffdy", "k\ufffd": 1},)
     assert _state(connection, row.evaluation_id)[1] == "\ufffd"
 

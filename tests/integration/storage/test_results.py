@@ -21,8 +21,8 @@ Claimed = Callable[..., Sequence[ledger.Work]]
 Evaluate = Callable[..., results.Finished]
 
 
-def _write(connection: Connection, finished: Sequence[results.Finished], **options: float) -> int:
-    return database.transaction(connection, lambda c: results.finalise(c, finished, **options))
+def _write(connection: Connection, finished: Sequence[results.Finished], late_seconds: float = 900) -> int:
+    return database.transaction(connection, lambda c: results.finalise(c, finished, late_seconds=late_seconds))
 
 
 def _of(connection: Connection, app: str) -> dict[tuple[str, str], float]:
@@ -159,7 +159,9 @@ def test_late_answers_stay_out_of_the_alert_series(
 
 
 @pytest.mark.req("P7")
-def test_a_nan_stops_its_batch_and_leaves_nothing(connection: Connection, claimed: Claimed, evaluate: Evaluate) -> None:
+def test_a_nan_stops_its_batch_and_leaves_nothing(
+    connection: Connection, claimed: Claimed, evaluate: Evaluate
+) -> None:
     good, bad = claimed(2, app="nan")
 
     with pytest.raises(psycopg.errors.CheckViolation):

@@ -40,7 +40,9 @@ def test_an_old_rate_is_forgotten_after_ten_minutes(connection: Connection) -> N
 def test_a_change_is_in_the_audit_log(connection: Connection) -> None:
     sampling.set_rate(connection, "audited", "shop", 0.25, actor="on-call")
 
-    row = connection.execute("SELECT actor, target, details FROM audit WHERE details->>'tenant' = 'audited'").fetchone()
+    row = connection.execute(
+        "SELECT actor, target, details FROM audit WHERE details->>'tenant' = 'audited'"
+    ).fetchone()
 
     assert row == ("on-call", "shop", {"tenant": "audited", "rate": 0.25, "mode": "trace", "version": 1})
 
