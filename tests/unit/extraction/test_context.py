@@ -155,6 +155,18 @@ def test_tool_that_ran_before_the_answer_is_evidence_although_no_message_holds_i
     assert answer("Did you do it?", tool(250)).passages == ()
 
 
+@pytest.mark.req("R41")
+def test_documents_of_a_cut_attribute_are_read_and_elided() -> None:
+    whole = json.dumps(["Dogs bark.", "Cats purr loudly all night."])
+    one = answer("Dogs bark. Cats purr loudly all night. Do they?", retriever(whole[:-12]))
+    assert [(passage.text, passage.elided) for passage in one.passages] == [
+        ("Dogs bark.", True),
+        ("Cats purr loudly ", True),
+    ]
+    cut = answer("Q?", **{"aftercheck.context": '[{"source_id": "p", "text": "Dogs bark, and'})
+    assert [(passage.text, passage.elided) for passage in cut.passages] == [("Dogs bark, and", True)]
+
+
 NODE = json.dumps({"node": {"id_": "n1", "metadata": {"source": "a.md"}, "text": "Dogs bark."}, "score": 0.5})
 
 

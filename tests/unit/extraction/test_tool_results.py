@@ -126,6 +126,13 @@ def test_failed_span_makes_its_result_fail_and_gives_the_time() -> None:
     assert (passage.ok, passage.at) == (False, 9)
 
 
+def test_cut_result_is_elided() -> None:
+    result: dict[str, Json] = {"type": "tool_call_response", "id": "c1", "response": '{"order": 17, "city": "Lv'}
+    (passage,) = in_prompt(turns_of(prompt(result), "user"), ())
+    assert passage.elided
+    assert passage.ok
+
+
 def test_error_flag_of_anthropic_is_heeded() -> None:
     result: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c1", "content": "x", "is_error": True}
     (passage,) = in_prompt(turns_of(prompt(result, "user"), "user"), ())

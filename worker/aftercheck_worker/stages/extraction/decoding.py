@@ -53,6 +53,13 @@ def loads(value: Json) -> Json:
     return decoded.value if decoded.intact else value
 
 
+def is_cut(value: Json) -> bool:
+    """True for a JSON document that ends too early: a limit of OpenTelemetry cut the attribute and left no mark."""
+    if not isinstance(value, str) or not _CUT_JSON.match(value) or value.rstrip().endswith(("]", "}")):
+        return False
+    return not decode(value).intact
+
+
 def unquoted(value: Json) -> Json:
     """The text of a JSON string: decorators record a returned text as `"text"`. Anything else stays as it is."""
     if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from aftercheck_worker.stages.extraction.decoding import is_document, loads
+from aftercheck_worker.stages.extraction.decoding import decode, is_cut, is_document, loads
 from aftercheck_worker.stages.extraction.indexed import put
 from aftercheck_worker.stages.extraction.shape import as_text, first_text, is_dict, is_list, normalised
 
@@ -35,6 +35,12 @@ _HOLDERS: Final = (
     "output",
     "data",
     "items",
+)
+_OUTPUTS: Final = (
+    "traceloop.entity.output",
+    "langfuse.observation.output",
+    "output.value",
+    "gen_ai.retrieval.documents",
 )
 _REPR: Final = re.compile(r"\s*<[A-Z]\w*[( ][^\n]*>\s*$")
 """The name of an object, `<NodeWithScore(...)>`, is not its text."""
@@ -72,7 +78,7 @@ def retrieved(spans: Iterable[SpanRecord]) -> Retrieval:
             if not key:
                 continue
             if known is None:
-                found[key] = document._replace(at=span.end, cut=bool(span.truncated))
+                found[key] = document._replace(at=span.end, cut=_is_cut(span))
             elif (not known.source_id and document.source_id) or (not known.name and document.name):
                 found[key] = known._replace(
                     source_id=known.source_id or document.source_id, name=known.name or document.name
@@ -86,7 +92,7 @@ def documents_in(value: Json, depth: int = 0) -> list[Document]:
         return []
     if isinstance(value, str):
         if is_document(value):
-            inner = loads(value)
+            inner = decode(value).value
             if not isinstance(inner, str):
                 return documents_in(inner, depth + 1)
         return [Document(value)] if value.strip() and not _REPR.match(value) else []
@@ -126,13 +132,17 @@ def _of_span(span: SpanRecord) -> tuple[list[Document], bool]:
     return documents_in(output), True
 
 
+def _is_cut(span: SpanRecord) -> bool:
+    return bool(span.truncated) or any(is_cut(span.attributes.get(key)) for key in _OUTPUTS)
+
+
 def _retriever_output(span: SpanRecord) -> tuple[Json, str]:
     """The output of a span that retrieves, and how we know; kind "" for any other span."""
     attributes = span.attributes
     if attributes.get("openinference.span.kind") in ("RETRIEVER", "RERANKER"):
         if "output.value" not in attributes:
             return None, ""
-        value = loads(attributes["output.value"])
+        value = decode(attributes["output.value"]).value
         return (value if is_dict(value) or is_list(value) else None), "openinference"
     if attributes.get("langfuse.observation.type") == "retriever":
         return attributes.get("langfuse.observation.output"), "langfuse"
@@ -149,7 +159,7 @@ def _retriever_output(span: SpanRecord) -> tuple[Json, str]:
 
 def _listed(output: Json) -> Json:
     """Documents come as a list or as an object that holds one; plain text is some other task's result."""
-    value = loads(output)
+    value = decode(output).value
     if is_list(value):
         return value
     if is_dict(value):

@@ -65,8 +65,14 @@ def tool_call_of(item: Json) -> Part | None:
         "tool_call",
         id=first_text(item, ("id", "toolCallId", "call_id", "tool_call_id")),
         name=first_text(source, ("name", "toolName")) or first_text(item, ("name", "toolName")),
-        arguments=raw if isinstance(raw, str) else ("" if raw is None else dumps(raw)),
+        arguments=_arguments(raw),
     )
+
+
+def _arguments(raw: Json) -> str:
+    """Arguments as compact JSON text, whether they came as text or as a structure."""
+    value = loads(raw)
+    return value if isinstance(value, str) else ("" if value is None else dumps(value))
 
 
 def _own_text(item: dict[str, Json]) -> str:

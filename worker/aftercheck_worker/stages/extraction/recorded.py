@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aftercheck_schemas import Passage
 from aftercheck_schemas.vocabulary import EVIDENCE_KIND_ALIASES, EVIDENCE_KINDS
-from aftercheck_worker.stages.extraction.decoding import is_document, loads
+from aftercheck_worker.stages.extraction.decoding import decode, is_document, loads
 from aftercheck_worker.stages.extraction.documents import documents_in
 from aftercheck_worker.stages.extraction.shape import as_text, first_text, is_dict, is_list
 
@@ -72,9 +72,10 @@ def recorded(spans: Sequence[SpanRecord], until: int) -> list[Passage]:
         raw = span.attributes.get(_KEY)
         if raw is None or (until and span.start > until):
             continue
-        value = loads(raw)
+        value, intact = decode(raw)
+        cut = not intact or _KEY in span.truncated
         for item in value if is_list(value) else [value]:
-            passage = _passage(item, len(found) + 1, span)
+            passage = _passage(item, len(found) + 1, span.end, cut)
             if passage is not None:
                 found.append(passage)
     return found
@@ -118,7 +119,7 @@ def _passages(values: dict[str, Json]) -> list[Passage]:
     return found
 
 
-def _passage(item: Json, number: int, span: SpanRecord) -> Passage | None:
+def _passage(item: Json, number: int, at: int, cut: bool) -> Passage | None:
     if isinstance(item, str):
         item = {"text": item}
     if not is_dict(item):
@@ -134,8 +135,8 @@ def _passage(item: Json, number: int, span: SpanRecord) -> Passage | None:
         text=text,
         kind=kind,
         trust=min(1.0, max(0.0, number_trust)) if number_trust == number_trust else 1.0,
-        elided=item.get("elided") is True or _KEY in span.truncated,
+        elided=item.get("elided") is True or cut,
         ok=item.get("ok") is not False,
         name=as_text(item.get("name")),
-        at=span.end,
+        at=at,
     )

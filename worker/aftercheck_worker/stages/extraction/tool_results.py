@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aftercheck_schemas import Passage
-from aftercheck_worker.stages.extraction.decoding import dumps, loads, unquoted
+from aftercheck_worker.stages.extraction.decoding import dumps, is_cut, loads, unquoted
 from aftercheck_worker.stages.extraction.messages import Turn
 from aftercheck_worker.stages.extraction.shape import as_text, first_text, is_dict, is_list
 
@@ -42,10 +42,11 @@ _MAX_TEXTS: Final = 500
 
 
 class ToolOutput(NamedTuple):
-    """The texts of one tool result. `ok` is False when the tool failed, which makes it no evidence."""
+    """The texts of one tool result. A failed tool is no evidence; where `cut`, silence proves nothing."""
 
     texts: tuple[str, ...]
     ok: bool
+    cut: bool = False
 
 
 class ToolSpan(NamedTuple):
@@ -63,7 +64,7 @@ def output_of(content: Json, failed: bool = False) -> ToolOutput:
     value, message_failed = _unwrapped(content, 0)
     texts = tuple(text for text in _texts(value, 0)[:_MAX_TEXTS] if text.strip())
     failed = failed or message_failed or _says_error(value, texts)
-    return ToolOutput(texts, not failed)
+    return ToolOutput(texts, not failed, any(map(is_cut, texts)))
 
 
 def in_prompt(turns: Sequence[Turn], spans: Sequence[ToolSpan]) -> list[Passage]:
@@ -86,7 +87,7 @@ def in_prompt(turns: Sequence[Turn], spans: Sequence[ToolSpan]) -> list[Passage]
                         part.id or f"{name or 'tool'}:{number}",
                         name,
                         call.arguments if call else (span.arguments if span else ""),
-                        ToolOutput(output.texts, output.ok and (span is None or span.output.ok)),
+                        ToolOutput(output.texts, output.ok and (span is None or span.output.ok), output.cut),
                         span.end if span else 0,
                     )
                 )
@@ -106,6 +107,7 @@ def passages(tool: ToolSpan) -> list[Passage]:
             text=text,
             kind="tool_result",
             ok=tool.output.ok,
+            elided=tool.output.cut,
             name=tool.name,
             arguments=tool.arguments,
             at=tool.end,
