@@ -7,13 +7,12 @@ import hmac
 import time
 from typing import Literal
 
-from opentelemetry import trace
-
 from aftercheck import _init
 from aftercheck._buffer import Feedback
 from aftercheck._guard import never_raises, warn_once
 
 MAX_COMMENT_CHARS = 4_000
+_HEX = frozenset("0123456789abcdef")
 
 
 @never_raises(False)
@@ -66,10 +65,6 @@ def user_hash(user: str) -> str:
 
 
 def _hex(word: object, length: int) -> int | None:
-    if not isinstance(word, str) or len(word) != length:
+    if not isinstance(word, str) or len(word) != length or not _HEX.issuperset(word.lower()):
         return None
-    try:
-        number = int(word, 16)
-    except ValueError:
-        return None
-    return number if number != trace.INVALID_TRACE_ID and word.isalnum() else None
+    return int(word, 16) or None
