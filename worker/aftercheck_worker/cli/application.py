@@ -66,7 +66,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [word for word in arguments if word != "--debug"]
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, stream=sys.stderr)
+    if debug:
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+    else:  # commands say what matters themselves; the long-running ones install their own handler
+        logging.getLogger().addHandler(logging.NullHandler())
     sys.exit(run(arguments, debug=debug))
 
 

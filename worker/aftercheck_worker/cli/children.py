@@ -13,6 +13,8 @@ from typing import IO, Self
 from aftercheck_worker.errors import AftercheckError
 
 GRACE_SECONDS = 20.0
+STDERR = 2
+"""Where children write without a log: stdout is for data."""
 
 
 class ChildEnded(AftercheckError):
@@ -47,7 +49,7 @@ class Children:
     def launch(self, name: str, argv: Sequence[str]) -> None:
         """Start any program."""
         log: Path | None = None
-        target: IO[bytes] | int | None = None
+        target: IO[bytes] | int = STDERR
         if self._logs is not None:
             self._logs.mkdir(parents=True, exist_ok=True)
             log = self._logs / f"{name}.log"

@@ -208,6 +208,15 @@ FROM_TOTALS: Final = (
         "reason",
     ),
     _counter("entries_rejected", "Stream entries that the intake refused.", TRAFFIC, totals.REJECTED, "reason"),
+    _counter("traces_read", "Sampled traces that were read, by what they held.", TRAFFIC, totals.TRACES, "result"),
+    _counter("traces_forced", "Unsampled traces that feedback had evaluated.", TRAFFIC, totals.FORCED),
+    _counter("traces_incomplete", "Traces read without some of their spans.", TRAFFIC, totals.INCOMPLETE),
+    _counter("entries_received", "Stream entries that the intake took off.", TRAFFIC, totals.RECEIVED),
+    _counter("entries", "The same entries, by what became of them.", TRAFFIC, totals.ENTRIES, "fate"),
+    _counter("feedback", "Feedback of users, by what it led to.", TRAFFIC, totals.FEEDBACK, "result"),
+    _counter(
+        "cold_chunks_evicted", "Chunks of unsampled traces that left the cold store.", TRAFFIC, totals.COLD_EVICTED
+    ),
     _counter("late_spans", "Spans that came after their trace was checked.", TRAFFIC, totals.LATE_SPANS),
     _counter(
         "duplicate_results", "Results not written because another worker was first.", TRAFFIC, totals.DUPLICATES

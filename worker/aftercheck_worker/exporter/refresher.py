@@ -77,8 +77,12 @@ class Refresher:
                 self.refresh()
                 stop.wait(max(MIN_PAUSE, self._seconds - (self._clock() - began)))
         finally:
-            self._drop_connection()
-            self._queues.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._drop_connection()
+        self._queues.close()
 
     def refresh(self) -> None:
         """Read once. A store that does not answer leaves the page; nothing old is shown in its place."""

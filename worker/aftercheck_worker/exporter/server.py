@@ -104,7 +104,6 @@ def bind(host: str, port: int, answers: Answers) -> ThreadingHTTPServer:
     Raises:
         ConfigurationError: the address cannot be bound.
     """
-
     try:
         return _Server((host, port), type("Handler", (_Handler,), {"answers": answers}))
     except (OSError, socket.gaierror, OverflowError) as error:
