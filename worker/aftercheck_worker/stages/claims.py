@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Final
 
 import msgspec
+
 from aftercheck_schemas.evaluation import Claim
 from aftercheck_schemas.interaction import Interaction
 from aftercheck_schemas.vocabulary import ClaimSubtype, ClaimType, Severity
-
 from aftercheck_worker.text.language import detect
-from aftercheck_worker.text.lexicon import Language, load, pattern
+from aftercheck_worker.text.lexicon import Category, Language, load, pattern
 from aftercheck_worker.text.normalise import flat, plain
 from aftercheck_worker.text.sentences import Block, Span, blocks, sentences, trim
 
@@ -43,7 +43,7 @@ _CHECKABLE_CODE: Final = re.compile(
 )
 _DATE: Final = re.compile(r"\b(?:1[5-9]|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b")
 _NAME: Final = re.compile(r"(?<=[^\s.!?:])\s+[\"'(]*([^\W\d_a-z][\w'’-]+)")
-_ENTITY_CODE: Final = re.compile(r"\b[A-Z][A-Z0-9-]{1,}\b|https?://\S+|\b[\w.+-]+@[\w-]+\.\w+")
+_ENTITY_CODE: Final = re.compile(r"\b[A-Z][A-Z0-9-]{1,}\b|https?://\S+|\b[\w.+-]{1,64}@[\w-]{1,63}\.\w+")
 _ENUMERATION: Final = re.compile(
     r"\s*(?:,|;|\band\b|\boder\b|\bund\b|\boraz\b|\bor\b|(?<=\s)(?:i|и|і|й|та|или|або|lub)(?=\s))\s*"
 )
@@ -70,11 +70,11 @@ class _Reader(msgspec.Struct, frozen=True):
     question: str
     tools: bool
 
-    def has(self, category: str, text: str) -> bool:
+    def has(self, category: Category, text: str) -> bool:
         """Does a pattern of this language, or of English, match?"""
-        if pattern(self.language, category).search(text):  # type: ignore[arg-type]
+        if pattern(self.language, category).search(text):
             return True
-        return self.language not in ("en", "other") and bool(pattern("en", category).search(text))  # type: ignore[arg-type]
+        return self.language not in ("en", "other") and bool(pattern("en", category).search(text))
 
 
 def split(interaction: Interaction) -> tuple[Claim, ...]:
@@ -102,7 +102,7 @@ def _reader(interaction: Interaction) -> _Reader:
 
 
 def _is_short(answer: str) -> bool:
-    return len(answer) < 200 and len(_WORD.findall(answer)) <= 3 and "\n" not in answer.strip()  # noqa: PLR2004
+    return len(answer) < 200 and len(_WORD.findall(answer)) <= 3 and "\n" not in answer.strip()
 
 
 def _short(reader: _Reader, span: Span) -> _Draft:
@@ -172,7 +172,7 @@ def _of_code(block: Block, reader: _Reader) -> Iterator[_Draft]:
 def _code_pieces(text: str, block: Block) -> Iterator[Span]:
     start = block.start
     while start < block.end:
-        stop = block.end if block.end - start <= 700 else text.rfind("\n", start + 1, start + 700)  # noqa: PLR2004
+        stop = block.end if block.end - start <= 700 else text.rfind("\n", start + 1, start + 700)
         stop = stop if stop > start else min(start + 700, block.end)
         span = trim(text, start, stop)
         if span.end > span.start:
@@ -206,10 +206,10 @@ def _of_refusal(span: Span, reader: _Reader) -> Iterator[_Draft]:
             yield _Draft(part.start, part.end, reason=_skip_reason(text, reader))
 
 
-def _cut_at(span: Span, reader: _Reader, category: str) -> Iterator[Span]:
+def _cut_at(span: Span, reader: _Reader, category: Category) -> Iterator[Span]:
     start = span.start
     text = reader.flat
-    for found in pattern(reader.language, category).finditer(text, span.start, span.end):  # type: ignore[arg-type]
+    for found in pattern(reader.language, category).finditer(text, span.start, span.end):
         piece = trim(text, start, found.start())
         if piece.end > piece.start:
             yield piece
@@ -239,7 +239,7 @@ def _without_prefix(span: Span, reader: _Reader) -> Span:
     """Leave "Based on the context," out of the claim."""
     start = span.start
     for language in dict.fromkeys((reader.language, "en")):
-        found = pattern(language, "meta_prefix").match(reader.flat[start : span.end])  # type: ignore[arg-type]
+        found = pattern(language, "meta_prefix").match(reader.flat[start : span.end])
         if found is not None and start + found.end() < span.end:
             start += found.end()
     return trim(reader.answer, start, span.end)
@@ -263,7 +263,7 @@ def _clauses(span: Span, reader: _Reader) -> Iterator[Span]:
 def _is_clause(text: str, verbs: frozenset[str]) -> bool:
     words = [word.lower() for word in _WORD.findall(text[:300])]
     at = next((index for index, word in enumerate(words) if word in verbs), -1)
-    return 1 <= at <= 6 and len(words) >= 3  # noqa: PLR2004
+    return 1 <= at <= 6 and len(words) >= 3
 
 
 def _verbs(language: Language) -> frozenset[str]:
@@ -274,7 +274,7 @@ def _enumerated(span: Span, reader: _Reader) -> Iterator[_Draft]:
     """Split `X includes A, B and C` into one claim per item; the head is the premise of the later ones."""
     head = pattern(reader.language, "includes").search(reader.flat, span.start, span.end)
     items = _items(reader, head.end(), span.end) if head is not None else []
-    if head is None or len(items) < 3 or head.end() - span.start < 4:  # noqa: PLR2004
+    if head is None or len(items) < 3 or head.end() - span.start < 4:
         yield _Draft(span.start, span.end)
         return
     premise = reader.answer[span.start : head.end()].strip()
@@ -285,7 +285,7 @@ def _enumerated(span: Span, reader: _Reader) -> Iterator[_Draft]:
 
 def _items(reader: _Reader, start: int, end: int) -> list[Span]:
     text = reader.flat[start:end]
-    if "," not in text or '"' in text or "(" in text or len(text) > 300:  # noqa: PLR2004
+    if "," not in text or '"' in text or "(" in text or len(text) > 300:
         return []
     spans: list[Span] = []
     position = 0
@@ -295,7 +295,7 @@ def _items(reader: _Reader, start: int, end: int) -> list[Span]:
     spans.append(trim(text, position, len(text)))
     spans = [Span(start + s.start, start + s.end) for s in spans if s.end > s.start]
     words = [len(_WORD.findall(reader.flat[s.start : s.end])) for s in spans]
-    return spans if words and max(words) <= 4 and min(words) >= 1 else []  # noqa: PLR2004
+    return spans if words and max(words) <= 4 and min(words) >= 1 else []
 
 
 def _claim(number: int, draft: _Draft, reader: _Reader) -> Claim:
@@ -324,7 +324,7 @@ def _typed(text: str, draft: _Draft, reader: _Reader) -> tuple[ClaimType, ClaimS
     if draft.reason == "plan":
         return "plan", None
     quoted = _QUOTED.search(text)
-    if quoted is not None and len(_WORD.findall(quoted.group(1))) >= 3:  # noqa: PLR2004
+    if quoted is not None and len(_WORD.findall(quoted.group(1))) >= 3:
         return "quote", "attribution" if reader.has("attribution", text) else subtype
     if _CODE.search(text):
         return "code", subtype
@@ -353,7 +353,7 @@ def _has_number(text: str, language: Language) -> bool:
         return True
     own = load(language)
     words = [word.lower() for word in _WORD.findall(bare)]
-    return any(own.numbers.get(word, 0) > 1 or word in own.scales and len(word) > 2 for word in words)  # noqa: PLR2004
+    return any(own.numbers.get(word, 0) > 1 or (word in own.scales and len(word) > 2) for word in words)
 
 
 def _has_month(text: str, language: Language) -> bool:
@@ -421,7 +421,7 @@ def _answers(claim: Claim, lacking: frozenset[str], reader: _Reader) -> bool:
 
 def _terms(text: str, language: Language) -> frozenset[str]:
     stop = load(language).stopwords
-    return frozenset(w.lower()[:6] for w in _WORD.findall(plain(text)) if len(w) > 2 and w.lower() not in stop)  # noqa: PLR2004
+    return frozenset(w.lower()[:6] for w in _WORD.findall(plain(text)) if len(w) > 2 and w.lower() not in stop)
 
 
 def _question_terms(question: str, language: Language) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The evidence pool of one answer: what may support a claim, what may only speak against it, and what is missing (R8).
+"""The evidence pool of one answer: what may support a claim, what may only speak against it, what is missing (R8).
 
 The assistant's own earlier turns are no evidence. A failed tool supports nothing but tells that an action failed.
 What the user stated is evidence of what the user said. Everything keeps its offsets: spans are verbatim.
@@ -88,6 +88,11 @@ class EvidencePool(msgspec.Struct, frozen=True, kw_only=True):
         return all(source.kind == "user_input" for source in self.sources)
 
     @property
+    def available(self) -> bool:
+        """Any text of any origin, failed tools included."""
+        return bool(self.sources or self.failed)
+
+    @property
     def kinds(self) -> frozenset[EvidenceKind]:
         """Kinds that have a usable text."""
         return frozenset(source.kind for source in self.sources)
@@ -99,7 +104,7 @@ class EvidencePool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pool(interaction: Interaction) -> EvidencePool:
-    """Return the evidence pool of an interaction. Never raises; blank passages and the assistant's turns are dropped."""
+    """Return the evidence pool. Never raises; blank passages and the assistant's own turns are dropped."""
     usable: list[Source] = []
     failed: list[Source] = []
     for passage in interaction.passages:

@@ -262,7 +262,7 @@ def spans(window: Window, texts: Sequence[Text]) -> list[tuple[str, int, int]]:
     """Return (source id, start, end) of each run of a window, verbatim ranges of the sources."""
     out: list[tuple[int, int, int]] = []
     for piece in window.pieces:
-        if out and out[-1][0] == piece.source and piece.start >= out[-1][1] and piece.start - out[-1][2] <= 3:  # noqa: PLR2004
+        if out and out[-1][0] == piece.source and piece.start >= out[-1][1] and piece.start - out[-1][2] <= 3:
             out[-1] = (piece.source, out[-1][1], max(out[-1][2], piece.end))
         else:
             out.append((piece.source, piece.start, piece.end))

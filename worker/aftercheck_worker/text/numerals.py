@@ -41,6 +41,12 @@ _DMY: Final = re.compile(r"(?<![\d.])(\d{1,2})[./](\d{1,2})[./](\d{4}|\d{2})(?![
 _YEAR: Final = re.compile(
     r"(?<![A-Za-z\u00c0-\u04ff\d_.,/$€£-])(1[0-9]\d\d|20\d\d)(?:s\b)?(?![A-Za-z\u00c0-\u04ff\d_]|[.,]\d|\s?[%€$£])"
 )
+_YEAR_LEAD: Final = re.compile(
+    r"(?:\b(?:in|since|from|until|till|by|of|year|before|after|during|to|and|the|w|od|do|rok|roku|przed|po|у|в|з|с|від|от|до|рік|год|після|после"
+    r"|seit|jahr|jahre|bis|ab|um|vor|nach)\s+|[(/-])$",
+    re.IGNORECASE,
+)
+_YEAR_MARK: Final = re.compile(r"\s?(?:г\.|р\.|r\.|年|roku\b|року\b|года\b|году\b|році\b)")
 _CLOCK: Final = re.compile(
     r"(?<![\d:.])([01]?\d|2[0-4])[:.]([0-5]\d)(?:\s?([ap])\.?m\b\.?)?(?![\d:])|(?<![\w.:])(1[0-2]|0?\d)\s?([ap])\.?m\b\.?",
     re.IGNORECASE,
@@ -247,7 +253,7 @@ def _readings(number: str, group: str | None) -> list[tuple[float, float]]:
     digits = number.replace(" ", "").replace("'", "")
     marks = [c for c in digits if c in ".,"]
     if not marks:
-        return [(float(digits), 0.5)] if len(digits) < 19 else []  # noqa: PLR2004 - beyond that it is an identifier
+        return [(float(digits), 0.5)] if len(digits) < 19 else []
     last = max(digits.rfind("."), digits.rfind(","))
     decimals = len(digits) - last - 1
     whole = float(digits.replace(",", "").replace(".", ""))
@@ -255,11 +261,11 @@ def _readings(number: str, group: str | None) -> list[tuple[float, float]]:
         float(digits[:last].replace(",", "").replace(".", "") + "." + digits[last + 1 :]),
         0.5 * 10.0**-decimals,
     )
-    if len(set(marks)) == 2:  # noqa: PLR2004
+    if len(set(marks)) == 2:
         return [as_decimal]
     if len(marks) > 1:
         return [(whole, 0.5)]
-    if group in (" ", "'") or decimals != 3:  # noqa: PLR2004
+    if group in (" ", "'") or decimals != 3:
         return [as_decimal]
     return [(whole, 0.5), as_decimal]
 
@@ -287,7 +293,7 @@ def _following(text: str, end: int, scale: float, unit: str) -> tuple[float, str
         word = found.group(1)
         size = _scales().get(word.lower()) if len(word) > 1 else None
         if size is not None:
-            scale, end = scale * size, found.end(1) + (1 if found.group(2) and len(word) <= 4 else 0)  # noqa: PLR2004
+            scale, end = scale * size, found.end(1) + (1 if found.group(2) and len(word) <= 4 else 0)
             continue
         own = "" if unit else (CURRENCIES.get(word) or _unit(word, spaced=True))
         if own:
@@ -367,15 +373,15 @@ def _iso(found: re.Match[str]) -> Moment | None:
 
 def _dmy(found: re.Match[str]) -> Moment | None:
     first, second, year = (int(part) for part in found.groups())
-    year += 2000 if year < 100 else 0  # noqa: PLR2004
-    if second > 12 and first <= 12:  # noqa: PLR2004
+    year += 2000 if year < 100 else 0
+    if second > 12 and first <= 12:
         first, second = second, first
     made = _valid(found, year, second, first)
-    return msgspec.structs.replace(made, swapped=first <= 12) if made is not None else None  # noqa: PLR2004
+    return msgspec.structs.replace(made, swapped=first <= 12) if made is not None else None
 
 
 def _valid(found: re.Match[str], year: int, month: int, day: int) -> Moment | None:
-    if not (1 <= month <= 12 and 1 <= day <= 31):  # noqa: PLR2004
+    if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     return Moment(start=found.start(), end=found.end(), year=year, month=month, day=day)
 
@@ -393,7 +399,7 @@ def _named(found: re.Match[str]) -> Moment | None:
         return None
     if name.lower() in ("may", "march", "mar", "jan", "dec", "sep") and not day and not year:
         return None
-    if day and not 1 <= int(day) <= 31:  # noqa: PLR2004
+    if day and not 1 <= int(day) <= 31:
         return None
     return Moment(
         start=found.start(),
@@ -415,7 +421,23 @@ def _clock(found: re.Match[str]) -> Moment | None:
 
 
 def _year(found: re.Match[str]) -> Moment | None:
-    return Moment(start=found.start(), end=found.start() + 4, year=int(found.group(1)))
+    """A bare figure is a year after "in", "since", ..., or from 1800 on when it counts nothing ("2000 users")."""
+    year, text = int(found.group(1)), found.string
+    led = bool(_YEAR_LEAD.search(text[max(0, found.start() - 12) : found.start()]))
+    marked = bool(_YEAR_MARK.match(text, found.end()))
+    if year < 1500 and not marked:
+        return None
+    if not led and not marked:
+        following = _NEXT.match(text, found.end())
+        word = following.group(1) if following else ""
+        if year < 1800 or (word.islower() and word not in all_stopwords() and word not in _finite_verbs()):
+            return None
+    return Moment(start=found.start(), end=found.start() + 4, year=year)
+
+
+@functools.cache
+def _finite_verbs() -> frozenset[str]:
+    return frozenset(verb for language in LANGUAGES for verb in load(language).finite_verbs)
 
 
 def _weekday_moments(text: str) -> Iterator[Moment]:
@@ -453,7 +475,7 @@ def _number_words(word: str, numbers: dict[str, float], scales: dict[str, float]
         return [part for piece in pieces for part in piece] if all(pieces) else []
     head, joint, tail = word.partition("und")  # German: fünfundzwanzig
     units = {**numbers, "ein": 1.0}
-    if joint and head in units and tail in numbers and numbers[tail] >= 20:  # noqa: PLR2004
+    if joint and head in units and tail in numbers and numbers[tail] >= 20:
         return [(units[head] + numbers[tail], False)]
     return []
 
@@ -462,10 +484,10 @@ def _flush(text: str, run: list[tuple[int, int, float, bool]], out: list[Quantit
     if not run:
         return
     total, current = 0.0, 0.0
-    for _, _, value, scale in run:
-        if not scale:
+    for _, _, value, is_scale in run:
+        if not is_scale:
             current += value
-        elif value >= 1000:  # noqa: PLR2004
+        elif value >= 1000:
             total, current = total + max(current, 1.0) * value, 0.0
         else:
             current = max(current, 1.0) * value

@@ -40,7 +40,7 @@ class Unit(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=2048)
 def units(text: str) -> tuple[Unit, ...]:
-    """Cut a passage into units, in order. Records (JSON, Python literals) become one `key path: value` unit per leaf."""
+    """Cut a passage into units, in order; records (JSON, Python literals) into one `key path: value` per leaf."""
     record = _record(text)
     if record is not None:
         return tuple(_record_units(text, record))

@@ -7,6 +7,7 @@ Polish, Ukrainian, Russian and German abbreviations, after German ordinals, and 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final, Literal, cast
@@ -14,7 +15,7 @@ from typing import Final, Literal, cast
 import msgspec
 import sentencex  # pyright: ignore[reportMissingTypeStubs]
 
-from aftercheck_worker.text.lexicon import LANGUAGES, Language, load
+from aftercheck_worker.text.lexicon import Language, load
 
 BlockKind = Literal["paragraph", "heading", "item", "row", "table_head", "code", "quote"]
 MAX_SENTENCE: Final = 700
@@ -173,7 +174,8 @@ def sentences(text: str, start: int = 0, end: int | None = None, language: Langu
 
     Args:
         text: the whole text; offsets of the result count in it.
-        start, end: the range to split.
+        start: where the range to split begins.
+        end: where it ends, None for the end of the text.
         language: chooses sentencex's rules and the abbreviation lists.
 
     Returns:
@@ -234,7 +236,7 @@ def _abbreviations(language: Language) -> frozenset[str]:
 
 def _pairs(start: int, cuts: list[int], stop: int) -> Iterator[tuple[int, int]]:
     edges = [start, *cuts, stop]
-    return zip(edges, edges[1:], strict=False)
+    return itertools.pairwise(edges)
 
 
 def _bounded(text: str, span: Span) -> Iterator[Span]:

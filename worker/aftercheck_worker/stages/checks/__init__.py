@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aftercheck_schemas.evaluation import Claim
-from aftercheck_worker.stages.checks import doctrine, identifiers, numbers, polarity, quotes, tables
+from aftercheck_worker.stages.checks import ambiguity, doctrine, identifiers, numbers, polarity, quotes, tables
 from aftercheck_worker.stages.checks.alignment import Alignment
 from aftercheck_worker.stages.checks.finding import Effect, Finding, Source
 
@@ -29,6 +29,7 @@ def _of(claim: Claim, alignment: Alignment, failed: Sequence[Source]) -> tuple[F
         *doctrine.check(subject, alignment, failed),
         *quotes.check(subject, alignment),
         *tables.check(subject, alignment),
+        *ambiguity.check(subject, alignment),
         *identifiers.check(subject, alignment),
     ]
     quoted = any(finding.kind == "quote" for finding in found)

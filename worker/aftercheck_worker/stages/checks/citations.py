@@ -1,4 +1,4 @@
-"""Citations written in the answer: does the cited source exist, and does it, not just another one, back the claim (R10)."""
+"""Citations in the answer: does the cited source exist, and does it, not just another one, back the claim (R10)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from aftercheck_worker.text.numerals import agree, compare
 
 ENTAILS: Final = 0.6
 FAILS: Final = 0.4
+SUPPORTED: Final = 0.5
 
 
 class Cited(msgspec.Struct, frozen=True, kw_only=True):
-    """One citation occurrence: the label as written and the index of its source, None when there is no such source."""
+    """One citation occurrence: the label as written and the index of its source, None when there is none."""
 
     label: str
     source: int | None = None
@@ -31,7 +32,7 @@ def resolve(claim: Claim, sources: Sequence[Source]) -> tuple[Cited, ...]:
     for label in claim.citations:
         low = label.lower()
         place = places.get(low, titles.get(low))
-        if place is None and low.isascii() and low.isdigit() and len(low) < 7 and 1 <= int(low) <= len(sources):  # noqa: PLR2004
+        if place is None and low.isascii() and low.isdigit() and len(low) < 7 and 1 <= int(low) <= len(sources):
             place = int(low) - 1
         out.append(Cited(label=label, source=place))
     return tuple(out)
@@ -76,7 +77,7 @@ def judge(
 def _by_score(subject: Subject, alignment: Alignment, source: int, given: float) -> bool | None:
     if not _numbers_held(subject, alignment, source):
         return False
-    return True if given >= 0.5 else False  # noqa: PLR2004
+    return True if given >= 0.5 else False
 
 
 def _entails(subject: Subject, alignment: Alignment, source: int) -> bool | None:

@@ -14,8 +14,9 @@ import msgspec
 
 from aftercheck_schemas.evaluation import Evidence
 from aftercheck_schemas.vocabulary import ClaimSubtype, EvidenceKind
-from aftercheck_worker.stages.checks.alignment import Alignment, Subject, denies
+from aftercheck_worker.stages.checks.alignment import Alignment, Subject
 from aftercheck_worker.stages.checks.finding import Finding, Source
+from aftercheck_worker.text.content import denies
 from aftercheck_worker.text.normalise import flat
 from aftercheck_worker.text.tokens import words
 
@@ -126,7 +127,7 @@ def _whole(source: Source) -> Evidence:
 
 
 def _matching(subject: Subject, tools: Sequence[Source]) -> Source | None:
-    """Return the tool call that did what the claim says: its verb, or a word for it, stands in the tool's name or text."""
+    """Return the tool call that did what the claim says: a word for its verb stands in the tool's name or text."""
     wanted = _wanted(flat(subject.claim.text).lower())
     for source in reversed(tools):
         held = {word.lower()[:5] for word in _TOOL_WORD.findall(f"{source.name} {source.text[:4000]}")}
@@ -141,6 +142,6 @@ def _wanted(text: str) -> set[str]:
     for rule, verbs in _VERBS:
         if re.search(rf"(?<!\w)(?:{rule})", text):
             found |= {verb[:5] for verb in verbs.split()}
-    own = {word.low[:5] for word in words(text) if len(word.low) > 3 and word.low not in _STOP}  # noqa: PLR2004
+    own = {word.low[:5] for word in words(text) if len(word.low) > 3 and word.low not in _STOP}
     verbs_only = {word[:4] for word in own}
     return found | {stem for stem in own if not found} | {stem for stem in verbs_only if not found}

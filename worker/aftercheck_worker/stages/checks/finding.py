@@ -27,6 +27,7 @@ Kind = Literal[
     "doctrine",
     "table",
     "ambiguity",
+    "value",
 ]
 
 

@@ -63,7 +63,7 @@ def _missing(kind: str, value: str, subject: Subject, alignment: Alignment) -> F
             other = found.group().rstrip(".,;:!?")
             likeness = SequenceMatcher(None, value.lower(), other.lower(), autojunk=False).ratio()
             same_file = kind == "path" and value.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
-            if same_file or (share >= ANCHOR and likeness >= SIMILAR) or likeness >= 0.9:  # noqa: PLR2004
+            if same_file or (share >= ANCHOR and likeness >= SIMILAR) or likeness >= 0.9:
                 return Finding(
                     kind="identifier",
                     effect="convict",

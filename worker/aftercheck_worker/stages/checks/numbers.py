@@ -6,13 +6,14 @@ where a line about the same thing states another value of the same unit.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject, content
+from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject
 from aftercheck_worker.stages.checks.finding import Finding
+from aftercheck_worker.text.content import content
 from aftercheck_worker.text.numerals import Agreement, Moment, Quantity, agree, compare
 
 ANCHOR: Final = 0.6
@@ -69,7 +70,15 @@ def _moment(
         return agree(own, other) if isinstance(other, Moment) else "incomparable"
 
     finding = _judge(subject, alignment, rows, test)
-    if finding is not None:
+    if (
+        finding is not None
+        and finding.effect == "support"
+        and len(subject.terms) <= 1
+        and not subject.names
+        and own.day is not None
+    ):
+        yield Finding(kind="value", effect="support", reason="date_stated", evidence=finding.evidence)
+    elif finding is not None:
         reason = finding.reason.replace("number", "date")
         yield Finding(
             kind="date",
@@ -94,6 +103,10 @@ def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Co
     if subject.negated and match is None:
         return None  # "it did not close in 2020" needs no source that says 2020
     aligned = other is not None and other[0] >= ANCHOR and _enough(subject, other[1])
+    twin = None if match is None else _twin(match, others, subject)
+    if match is not None and twin is not None:
+        spans = (alignment.cite(match[1], match[0]), alignment.cite(twin, match[0]))
+        return Finding(kind="number", effect="cap", status="unclear", reason="conflicting_sources", evidence=spans)
     if match is not None and (not aligned or other is None or match[0] >= other[0] - MARGIN):
         if aligned and other is not None and _conflict(subject, match, other):
             spans = (alignment.cite(match[1], match[0]), alignment.cite(other[1], other[0]))
@@ -137,7 +150,7 @@ def _anchor(subject: Subject, line: Line, found: Sequence[Quantity | Moment], sh
 
 def _enough(subject: Subject, line: Line) -> bool:
     shared = len(subject.terms & line.terms)
-    return shared >= 2 or (shared >= 1 and len(subject.terms) <= 2)  # noqa: PLR2004
+    return shared >= 2 or (shared >= 1 and len(subject.terms) <= 2)
 
 
 def _conflict(subject: Subject, match: tuple[float, Line], other: tuple[float, Line]) -> bool:
@@ -146,6 +159,27 @@ def _conflict(subject: Subject, match: tuple[float, Line], other: tuple[float, L
         return False
     about = subject.names | subject.inherited
     return not (about & (match[1].names ^ other[1].names))
+
+
+def _twin(match: tuple[float, Line], others: Sequence[tuple[float, Line]], subject: Subject) -> Line | None:
+    """Another source's line of the same wording with another value ("AMER: 20 days" beside "EMEA: 30 days")."""
+    about = subject.names | subject.inherited | subject.asked_names
+    mine = match[1]
+    for _, line in others:
+        left, right = mine.terms - _stems(mine.names), line.terms - _stems(line.names)
+        same = len(left & right) / max(1, len(left | right))
+        if (
+            line.source != mine.source
+            and left & right & (subject.terms | subject.asked)
+            and same >= 0.75
+            and not about & (mine.names ^ line.names)
+        ):
+            return line
+    return None
+
+
+def _stems(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name[:5] for name in names)
 
 
 def _comparable(own: Quantity, other: Quantity) -> bool:
@@ -168,7 +202,7 @@ def _derivable(own: Quantity, lines: Sequence[tuple[float, Line]]) -> bool:
             abs(v - r) <= max(s, 1e-9) for v, s in zip(own.values, own.steps, strict=True) for r in (a + b, a - b)
         ):
             return True
-    if len(same) > 2 and any(abs(v - sum(q.values[0] for q in same)) <= 1e-9 * abs(v) for v in own.values):  # noqa: PLR2004
+    if len(same) > 2 and any(abs(v - sum(q.values[0] for q in same)) <= 1e-9 * abs(v) for v in own.values):
         return True
     if own.unit in ("%", ""):
         for left, right in itertools.permutations(near, 2):
@@ -185,7 +219,7 @@ def _weekday_follows(own: Moment, subject: Subject) -> bool:
     for moment in subject.numerals.moments:
         if moment.year and moment.month and moment.day:
             try:
-                return datetime.date(moment.year, moment.month, moment.day).isoweekday() == own.weekday
+                return dt.date(moment.year, moment.month, moment.day).isoweekday() == own.weekday
             except ValueError:
                 return False
     return False

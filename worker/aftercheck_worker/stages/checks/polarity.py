@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Final
 
-from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject, denies
+from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject
 from aftercheck_worker.stages.checks.finding import Finding
+from aftercheck_worker.text.content import denies
 from aftercheck_worker.text.lexicon import Language, load
 from aftercheck_worker.text.normalise import flat
 from aftercheck_worker.text.tokens import words
@@ -23,10 +24,12 @@ _EXCLUSIVE: Final = frozenset(
 
 def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     """Yield at most one finding per kind, from the lines that cover the claim best."""
+    if subject.claim.type == "code":
+        return
     rows = [(alignment.overlap(subject, line), line) for _, line in alignment.candidates(subject)[:8]]
     rows = [(share, line) for share, line in rows if share > 0]
     rows.sort(key=lambda row: -row[0])
-    if not rows or len(subject.terms) < 2:  # noqa: PLR2004
+    if not rows or len(subject.terms) < 2:
         return
     best = rows[0][0]
     near = [line for share, line in rows[:NEAR] if share >= best - 0.1]
@@ -56,7 +59,7 @@ def _denied(subject: Subject, line: Line) -> bool:
     """Is the part of the line that speaks about the claim negated? Words between its first and last shared term."""
     text = flat(line.text)
     found = words(text)
-    cut = {term for term in subject.terms & line.terms}
+    cut = subject.terms & line.terms
     hits = [i for i, word in enumerate(found) if any(word.low.startswith(term) for term in cut)]
     if not hits:
         return False
@@ -117,7 +120,7 @@ def _swapped_word(subject: Subject, alignment: Alignment, lines: list[Line]) -> 
 
 def _tight(subject: Subject, line: Line) -> bool:
     """The line says little beyond the claim, so that a swapped word cannot belong to something else in it."""
-    return len(line.terms - subject.terms) <= max(4, len(subject.terms))  # noqa: PLR2004
+    return len(line.terms - subject.terms) <= max(4, len(subject.terms))
 
 
 def _classes(text: str, language: Language) -> frozenset[str]:
@@ -150,7 +153,7 @@ def _name(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator
         {name for line in alignment.lines for name in line.names}
         if subject.names and len(alignment.lines) <= 4000
         else set[str]()
-    )  # noqa: PLR2004
+    )
     asked = {word.low for word in words(flat(alignment.question))}
     for line in lines:
         for mine, theirs in _replaced(subject, line):
@@ -163,7 +166,7 @@ def _name(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator
                 and len(rest) >= 2
                 and len(rest & line.terms) / len(rest) >= COVERED
                 and not _shares_root(mine, names)
-            ):  # noqa: PLR2004
+            ):
                 yield Finding(
                     kind="entity",
                     effect="convict",
@@ -181,7 +184,7 @@ def _replaced(subject: Subject, line: Line) -> Iterator[tuple[str, list[str]]]:
     mine = [word.low for word in words(subject.text)][:120]
     theirs = [word.low for word in words(flat(line.text))][:120]
     for operation, a, b, c, d in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
-        if operation == "replace" and b - a <= 3 and d - c <= 3:  # noqa: PLR2004
+        if operation == "replace" and b - a <= 3 and d - c <= 3:
             for word in mine[a:b]:
                 yield word, theirs[c:d]
 

@@ -9,8 +9,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 
-from aftercheck_worker.stages.checks.alignment import Alignment, Subject, denies
+from aftercheck_worker.stages.checks.alignment import Alignment, Subject
 from aftercheck_worker.stages.checks.finding import Finding, Source
+from aftercheck_worker.text.content import denies
 from aftercheck_worker.text.lexicon import Language
 from aftercheck_worker.text.normalise import Folded, fold
 from aftercheck_worker.text.tokens import Token, words
@@ -77,8 +78,11 @@ def _nearest(tokens: list[str], source: Source, folded: Folded, language: Langua
     start, end = folded.source(stretch[0].start, stretch[-1].end)
     evidence = (source.span(start, end, ratio),)
     codes = matcher.get_opcodes()
-    changed = [(tokens[a:b], theirs[c:d]) for operation, a, b, c, d in codes if operation != "equal"]
+    changed = [(tokens[a:b], theirs[c:d]) for operation, a, b, c, d in codes if operation == "replace"]
     critical = any(_critical(left, right, language) for left, right in changed)
+    added = any(operation == "delete" and _critical(tokens[a:b], [], language) for operation, a, b, _, _ in codes)
+    if added and not critical:
+        return None  # the quote says more than the source: a composite of two sentences
     if critical:
         return ratio, Finding(
             kind="quote",

@@ -40,7 +40,7 @@ def rows(text: str) -> tuple[Row, ...]:
         bare = line.strip()
         if _RULE.match(bare):
             body = True
-        elif bare.count("|") < 2:  # noqa: PLR2004
+        elif bare.count("|") < 2:
             body = False
         elif body and len(out) < MAX_ROWS:
             cells = tuple(flat(cell).strip().lower() for cell in bare.strip("|").split("|"))
