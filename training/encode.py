@@ -74,8 +74,8 @@ def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 
 
 def encode_texts(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], max_tokens: int) -> list[Encoding]:
-    """Encode (A, B) pairs; only A is cut when a pair is too long."""
-    tokenizer.enable_truncation(max_tokens, strategy="only_first")
+    """Encode (A, B) pairs; a pair that is too long loses tokens at the end of its longer segment, in practice A."""
+    tokenizer.enable_truncation(max_tokens, strategy="longest_first")
     return tokenizer.encode_batch(list(pairs))
 
 

@@ -23,20 +23,20 @@ from .settings import Settings, load_settings
 RATE_BODY = 1.2e-4
 RATE_HEAD = 1e-3
 WARM_STEPS = 80
-BUDGET_TOKENS = 4096
 EMA = 0.998
 SAVE_SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rows of `<name>.npz`, trained on until `rows` of them were seen."""
+    """Rows of `<name>.npz`, trained on until `rows` of them were seen, in batches of `budget` padded tokens."""
 
     name: str
     rows: int
+    budget: int
 
 
-PLAN = (Phase("a", 14_000), Phase("b", 60_000))
+PLAN = (Phase("a", 45_000, 1536), Phase("b", 18_000, 4096), Phase("c", 60_000, 4096))
 DECAY_ROWS = 14_000
 
 
@@ -172,10 +172,10 @@ def train_phase(run: Run, began: float, first: int) -> bool:
     data = Encoded.load(path)
     print(f"phase {phase.name}: {len(data)} rows", flush=True)
     while True:
-        order = epoch_order(data, run.settings.seed + state.phase, state.epoch, BUDGET_TOKENS)
+        order = epoch_order(data, run.settings.seed + state.phase, state.epoch, phase.budget)
         while state.batch < len(order):
             step(run, data, order[state.batch])
-            if state.step % 25 == 0:
+            if state.step % 20 == 0:
                 report(run, began, first)
             if time.monotonic() - run.saved > SAVE_SECONDS:
                 save(run)

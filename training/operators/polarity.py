@@ -1,0 +1,106 @@
+"""Negation, antonyms, quantifiers and modality; twins use synonyms, contractions and negated antonyms."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from .edit import Context, Edit, replace
+from .lexicon import ANTONYMS, QUANTIFIERS, SYNONYMS
+
+_AUXILIARY = re.compile(r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)\b(?! (?:not|never)\b|n't|n’t)")
+_NEGATED = re.compile(r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)( not\b|n't\b|n’t\b)|"
+                      r"\bcannot\b|\bcan't\b|\bwon't\b")
+_MAIN_BREAK = re.compile(r"\b(which|who|whom|whose|that|if|when|where|because|while|although|what|how|than)\b")
+_CONTRACT = (("is not", "isn't"), ("was not", "wasn't"), ("are not", "aren't"), ("were not", "weren't"),
+             ("has not", "hasn't"), ("have not", "haven't"), ("does not", "doesn't"), ("do not", "don't"),
+             ("did not", "didn't"), ("cannot", "can't"), ("will not", "won't"), ("would not", "wouldn't"),
+             ("could not", "couldn't"), ("should not", "shouldn't"), ("had not", "hadn't"))
+_COPULA_ADJECTIVE = re.compile(r"\b(is|was|are|were|remained|became) (?:very )?([a-z]+)\b")
+
+
+def _pattern(words: list[str]) -> re.Pattern[str]:
+    return re.compile(r"\b(" + "|".join(sorted(map(re.escape, words), key=len, reverse=True)) + r")\b", re.IGNORECASE)
+
+
+_ANTONYM, _SYNONYM = _pattern(list(ANTONYMS)), _pattern(list(SYNONYMS))
+_QUANTIFIER = _pattern(list(QUANTIFIERS))
+
+
+def _like(new: str, old: str) -> str:
+    return new[:1].upper() + new[1:] if old[:1].isupper() else new
+
+
+def synonym(text: str, random: Random) -> str:
+    """One or two words or phrases by a near-synonym; the text unchanged when none is known."""
+    for _ in range(random.choice([1, 1, 2])):
+        found = [m for m in _SYNONYM.finditer(text) if m.start() == 0 or m[1][0].islower()]
+        if not found:
+            return text
+        match = random.choice(found)
+        text = replace(text, match.start(), match.end(), _like(random.choice(SYNONYMS[match[1].lower()]), match[1]))[0]
+    return text
+
+
+def contract(text: str, random: Random) -> str:
+    """`is not` against `isn't`, whichever way applies."""
+    pairs = list(_CONTRACT)
+    random.shuffle(pairs)
+    for long, short in pairs:
+        if re.search(rf"\b{long}\b", text):
+            return re.sub(rf"\b{long}\b", short, text, count=1)
+        if short in text:
+            return text.replace(short, long, 1)
+    return text
+
+
+def antonym(claim: str, context: Context, random: Random) -> Edit | None:
+    """An antonym against a synonym, or against the negated antonym after a copula."""
+    found = [m for m in _ANTONYM.finditer(claim)
+             if (m.start() == 0 or m[1][0].islower()) and not claim[: m.start()].endswith("no ")]
+    if not found or _NEGATED.search(claim):
+        return None
+    match = random.choice(found)
+    new = _like(random.choice(ANTONYMS[match[1].lower()]), match[1])
+    negative, span = replace(claim, match.start(), match.end(), new)
+    positive = synonym(claim, random)
+    copula = _COPULA_ADJECTIVE.search(claim)
+    if copula and copula[2] == match[1] and random.random() < 0.4:
+        positive = replace(claim, match.start(), match.end(), f"not {new}")[0]
+        if random.random() < 0.5:
+            negative, span = replace(claim, match.start(), match.end(), f"not {match[1]}")
+    return Edit(negative, [span], 1, positive)
+
+
+def negation(claim: str, context: Context, random: Random) -> Edit | None:
+    """`not` put into the main clause, or taken out; the twin keeps the polarity, contracted where it can be."""
+    negated = _NEGATED.search(claim)
+    if negated:
+        base = negated[0].replace("cannot", "can").replace("can't", "can").replace("won't", "will")
+        base = re.sub(r" not$|n't$|n’t$", "", base)
+        negative, span = replace(claim, negated.start(), negated.end(), base)
+        return Edit(negative, [span], 1, contract(claim, random))
+    match = _AUXILIARY.search(claim)
+    if match is None or _MAIN_BREAK.search(claim[: match.start()]) or re.search(r"\b(no|never|none|nor|neither)\b", claim):
+        return None
+    word = random.choice([" not", " not", " never"]) if match[1] in ("has", "have", "had", "will") else " not"
+    negative, span = replace(claim, match.end(), match.end(), word)
+    if random.random() < 0.4:
+        negative = contract(negative, random)
+        span = (match.start(), min(len(negative), match.end() + 4))
+    return Edit(negative, [span], 1, synonym(claim, random))
+
+
+def quantifier(claim: str, context: Context, random: Random) -> Edit | None:
+    """A quantifier or modal word by a stronger or opposite one; weaker ones make the twin where they follow."""
+    found = [m for m in _QUANTIFIER.finditer(claim) if (m.start() == 0 and " " not in m[1] or m[1][0].islower())
+             and not claim[: m.start()].endswith(("the ", "not ", "The ", "a ", "A ", "no "))]
+    if not found:
+        return None
+    match = random.choice(found)
+    wrong, right = QUANTIFIERS[match[1].lower()]
+    negative, span = replace(claim, match.start(), match.end(), _like(random.choice(wrong), match[1]))
+    positive = claim
+    if right:
+        positive = replace(claim, match.start(), match.end(), _like(random.choice(right), match[1]))[0]
+    return Edit(negative, [span], -1, positive)
