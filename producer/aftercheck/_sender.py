@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.retry import Retry
 
 from aftercheck_schemas.wire import ADMIT_LUA, bytes_key, stream_key
@@ -100,7 +100,7 @@ class RedisSender:
 
 
 def _outcome(answer: object) -> Outcome:
-    if isinstance(answer, ResponseError) and "OOM" in str(answer):
+    if isinstance(answer, OutOfMemoryError):
         return "full"
     if isinstance(answer, Exception):
         raise answer

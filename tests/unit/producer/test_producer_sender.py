@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ResponseError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from aftercheck import _sender
 from aftercheck._sender import Breaker
@@ -34,7 +34,7 @@ def test_the_pause_doubles_to_thirty_seconds_and_ends_with_a_success() -> None:
 def test_answers() -> None:
     assert _sender._outcome(b"full") == "full"
     assert _sender._outcome(b"1-0") == "sent"
-    assert _sender._outcome(ResponseError("OOM command not allowed when used memory > 'maxmemory'.")) == "full"
+    assert _sender._outcome(OutOfMemoryError("command not allowed when used memory > 'maxmemory'.")) == "full"
     for error in (ResponseError("WRONGTYPE"), RedisConnectionError("gone")):
         with pytest.raises(type(error)):
             _sender._outcome(error)
