@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -96,9 +97,8 @@ def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
             try:
                 with database.connect(url, name="test") as connection:
                     for number in range(100_000):
-                        rows = database.transaction(
-                            connection, lambda c: ledger.insert(c, _answers(number, 1, "kill"))
-                        )
+                        new = _answers(number, 1, "kill")
+                        rows = database.transaction(connection, partial(ledger.insert, answers=new))
                         acknowledged.extend(row.trace_id for row in rows)
             except psycopg.Error as error:
                 errors.append(error)
