@@ -32,7 +32,8 @@ Connection = psycopg.Connection[TupleRow]
 class Broker:
     """A Valkey of the test's own, on a port that stays, so that it can be killed and started again."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, fsync_always: bool = False) -> None:
+        self._always = fsync_always
         who = identity.choose(home, binaries.find())
         first = Valkey(who)
         first.launch()
@@ -45,6 +46,9 @@ class Broker:
         """Start it; its append-only file is read back."""
         self._server.launch()
         self._server.wait()
+        if self._always:  # a SIGKILL then loses nothing that was acknowledged (I2)
+            with self.client() as client:
+                client.config_set("appendfsync", "always")
 
     def stop(self) -> None:
         """Stop it cleanly."""
