@@ -120,7 +120,7 @@ def read(text: str, language: Language = "other") -> Numerals:
     )
     moments = _moments(masked)
     rest = _blank(masked, [(m.start, m.end) for m in moments])
-    quantities = _ranged(rest, list(_figures(rest)))
+    quantities = _ranged(rest, list(_figures(rest, language)))
     taken = [(q.start, q.end) for q in quantities]
     quantities += _spelled(_blank(rest, taken), language)
     return Numerals(quantities=tuple(sorted(quantities, key=lambda q: q.start)), moments=tuple(moments))
@@ -190,11 +190,11 @@ def _is_unit_like(text: str) -> bool:
     return text.startswith("/") and text.count("/") == 1
 
 
-def _figures(text: str) -> Iterator[Quantity]:
+def _figures(text: str, language: Language) -> Iterator[Quantity]:
     for number, found in enumerate(_NUMBER.finditer(text)):
         if number >= MAX_QUANTITIES:
             return
-        made = _figure(text, found)
+        made = _figure(text, found, language)
         if made is not None:
             yield made
 
@@ -217,8 +217,8 @@ def _ranged(text: str, found: list[Quantity]) -> list[Quantity]:
     return out
 
 
-def _figure(text: str, found: re.Match[str]) -> Quantity | None:
-    readings = _readings(found.group("number"), found.group("group"))
+def _figure(text: str, found: re.Match[str], language: Language) -> Quantity | None:
+    readings = _readings(found.group("number"), found.group("group"), language)
     if not readings:
         return None
     tail = found.group("tail") or ""
@@ -248,8 +248,8 @@ def _figure(text: str, found: re.Match[str]) -> Quantity | None:
     )
 
 
-def _readings(number: str, group: str | None) -> list[tuple[float, float]]:
-    """Return (value, half step) of every reading of a figure."""
+def _readings(number: str, group: str | None, language: Language) -> list[tuple[float, float]]:
+    """Return (value, half step) of every reading of a figure; English groups by comma, German by full stop."""
     digits = number.replace(" ", "").replace("'", "")
     marks = [c for c in digits if c in ".,"]
     if not marks:
@@ -267,6 +267,8 @@ def _readings(number: str, group: str | None) -> list[tuple[float, float]]:
         return [(whole, 0.5)]
     if group in (" ", "'") or decimals != 3:
         return [as_decimal]
+    if (language, group) in (("en", ","), ("de", ".")):
+        return [(whole, 0.5)]
     return [(whole, 0.5), as_decimal]
 
 

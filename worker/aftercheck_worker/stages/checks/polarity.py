@@ -10,13 +10,15 @@ from typing import Final
 
 from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject
 from aftercheck_worker.stages.checks.finding import Finding
-from aftercheck_worker.text.content import denies
+from aftercheck_worker.text.content import content, denies
 from aftercheck_worker.text.lexicon import Language, load
 from aftercheck_worker.text.normalise import flat
 from aftercheck_worker.text.tokens import words
 
 COVERED: Final = 0.75
 NEAR: Final = 3
+MIN_REST: Final = 2
+MAX_NAMED: Final = 4000
 _EXCLUSIVE: Final = frozenset(
     frozenset(pair) for pair in (("all", "none"), ("all", "some"), ("all", "few"), ("all", "most"), ("most", "few"), ("most", "none"), ("some", "none"), ("few", "none"), ("all", "half"), ("none", "half"))
 )  # fmt: skip
@@ -63,7 +65,7 @@ def _denied(subject: Subject, line: Line) -> bool:
     hits = [i for i, word in enumerate(found) if any(word.low.startswith(term) for term in cut)]
     if not hits:
         return False
-    start = found[max(0, hits[0] - 2)].start
+    start = found[max(0, hits[0] - 4)].start
     end = found[min(len(found) - 1, hits[-1] + 1)].end
     return denies(text[start:end], subject.language)
 
@@ -149,35 +151,47 @@ def _quantifier(subject: Subject, alignment: Alignment, lines: list[Line], best:
 
 def _name(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator[Finding]:
     """One name in the place of another, everything around it equal."""
-    held = (
-        {name for line in alignment.lines for name in line.names}
-        if subject.names and len(alignment.lines) <= 4000
-        else set[str]()
-    )
     asked = {word.low for word in words(flat(alignment.question))}
+    mine_all, foreign = _named(subject, alignment)
     for line in lines:
+        their_all = line.names if not foreign else _capitalised(flat(line.text))
         for mine, theirs in _replaced(subject, line):
-            if mine not in subject.names or mine in asked or mine in line.names:
+            if mine not in mine_all or mine in asked or mine in their_all:
                 continue
-            names = {word for word in theirs if word in line.names and word not in subject.names}
+            names = {word for word in theirs if word in their_all and word not in mine_all}
             rest = subject.terms - {mine[:5], mine[:-1]}
-            if (
-                names
-                and len(rest) >= 2
-                and len(rest & line.terms) / len(rest) >= COVERED
-                and not _shares_root(mine, names)
-            ):
-                yield Finding(
-                    kind="entity",
-                    effect="convict",
-                    status="contradicted" if mine not in held else "not_found",
-                    reason="entity_mismatch",
-                    evidence=(alignment.cite(line, 1.0),),
-                )
+            covered = len(rest) >= MIN_REST and len(rest & line.terms) / len(rest) >= COVERED
+            if names and covered and not _shares_root(mine, names):
+                yield _mismatch(mine, alignment, line)
                 return
-    missing = [name for name in subject.names if name not in asked and not _known(name, alignment)]
-    if missing:
+    if any(name not in asked and not _known(name, alignment) for name in subject.names):
         yield Finding(kind="entity", effect="escalate", reason="entity_not_in_evidence", strength=0.6)
+
+
+def _named(subject: Subject, alignment: Alignment) -> tuple[frozenset[str], bool]:
+    """Names of the claim. German writes every noun with a capital: there a name is one that no source holds."""
+    if subject.language != "de":
+        return subject.names, False
+    new = {word for word in _capitalised(subject.text) if word[:5] not in alignment.vocabulary}
+    return subject.names | new, bool(new)
+
+
+def _capitalised(text: str) -> frozenset[str]:
+    """Capitalised words of a German text but the first, units and numbers left out."""
+    found = words(text)[1:]
+    return frozenset(w.low for w in found if text[w.start].isupper() and content(w.low, "de"))
+
+
+def _mismatch(mine: str, alignment: Alignment, line: Line) -> Finding:
+    """A name that other lines hold may be right elsewhere: then the claim is only not found."""
+    held = any(mine in other.names for other in alignment.lines[:MAX_NAMED])
+    return Finding(
+        kind="entity",
+        effect="convict",
+        status="not_found" if held else "contradicted",
+        reason="entity_mismatch",
+        evidence=(alignment.cite(line, 1.0),),
+    )
 
 
 def _replaced(subject: Subject, line: Line) -> Iterator[tuple[str, list[str]]]:

@@ -1,0 +1,89 @@
+"""How many flips an engine catches and how many twins it keeps. `python tests/metamorphic/measure.py`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from builder import OPERATORS, Pair, build  # noqa: E402
+
+from aftercheck_schemas.interaction import Interaction, Passage  # noqa: E402
+from aftercheck_worker.engine import Engine  # noqa: E402
+from aftercheck_worker.models.base import PairScorer  # noqa: E402
+from aftercheck_worker.models.containment import ContainmentScorer  # noqa: E402
+from aftercheck_worker.stages.claims import split  # noqa: E402
+from aftercheck_worker.stages.verification import Item  # noqa: E402
+from aftercheck_worker.text.lexicon import LANGUAGES  # noqa: E402
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares over all pairs, 0..1, and the misses."""
+
+    caught: float
+    kept: float
+    both: float
+    flips: dict[str, float]
+    twins: dict[str, float]
+    missed: tuple[tuple[str, Pair], ...]
+
+
+def item(passage: str, answer: str) -> Item:
+    """Return an answer to verify against one passage."""
+    interaction = Interaction(
+        trace_id="0" * 32,
+        span_id="0" * 16,
+        app="metamorphic",
+        answer=answer,
+        passages=(Passage(source_id="d1", text=passage),),
+    )
+    return Item(interaction=interaction, claims=split(interaction))
+
+
+def measure(scorer: PairScorer, pairs: list[Pair]) -> Result:
+    """Run both claims of every pair through the engine."""
+    engine = Engine(scorer)
+    findings = engine.verify([item(pair.passage, text) for pair in pairs for text in (pair.flip, pair.twin)])
+    good = [bool(f.verdicts) and all(v.status == "supported" for v in f.verdicts) for f in findings]
+    caught, kept = [not g for g in good[::2]], good[1::2]
+    size = Counter((p.operator, p.language) for p in pairs)
+    flips: Counter[tuple[str, str]] = Counter()
+    twins: Counter[tuple[str, str]] = Counter()
+    missed: list[tuple[str, Pair]] = []
+    for pair, c, k in zip(pairs, caught, kept, strict=True):
+        flips[pair.operator, pair.language] += c
+        twins[pair.operator, pair.language] += k
+        missed += [("flip", pair)] * (not c) + [("twin", pair)] * (not k)
+    return Result(
+        caught=sum(caught) / len(pairs),
+        kept=sum(kept) / len(pairs),
+        both=sum(c and k for c, k in zip(caught, kept, strict=True)) / len(pairs),
+        flips={"/".join(key): flips[key] / size[key] for key in size},
+        twins={"/".join(key): twins[key] / size[key] for key in size},
+        missed=tuple(missed),
+    )
+
+
+def main() -> None:
+    """Print the table for the engine without a model."""
+    result = measure(ContainmentScorer(), build())
+    print(f"flips caught {result.caught:.3f}  twins kept {result.kept:.3f}  both {result.both:.3f}")
+    for operator in OPERATORS:
+        cells = [
+            f"{lang} {result.flips[f'{operator}/{lang}']:.2f}/{result.twins[f'{operator}/{lang}']:.2f}"
+            for lang in LANGUAGES
+        ]
+        print(f"  {operator:<11}", "  ".join(cells))
+    if "-v" in sys.argv:
+        for kind, pair in result.missed:
+            print(
+                kind, pair.language, pair.operator, "|", pair.passage, "|", pair.flip if kind == "flip" else pair.twin
+            )
+
+
+if __name__ == "__main__":
+    main()
