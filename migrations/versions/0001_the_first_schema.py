@@ -343,6 +343,7 @@ def upgrade() -> None:
             "key",
             name=op.f("pk_total"),
         ),
+        postgresql_with={"fillfactor": "50"},
     )
     op.create_table(
         "verdict",
