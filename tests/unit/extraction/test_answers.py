@@ -315,6 +315,30 @@ def test_tool_under_the_step_that_asked_for_it_serves_the_answer() -> None:
     assert [passage.text for passage in found[1].passages] == ["It is 30."]
 
 
+@pytest.mark.parametrize(("finish", "reason"), [("tool_use", "tool_calls_only"), ("stop", None), (None, None)])
+def test_finish_reason_tells_a_step_from_an_answer_with_tools_of_the_provider(finish: str, reason: str) -> None:
+    parts = [{"type": "tool_call", "id": "c", "name": "web"}, {"type": "text", "content": "Thirty."}]
+    said = json.dumps([{"role": "assistant", "parts": parts, "finish_reason": finish}])
+    asked: list[Message] = [("user", "Context: A.\n\nQuestion: B?")]
+    assert [one.not_assessable for one in read(chat(1, asked, "", None, **{"gen_ai.output.messages": said}))] == [
+        reason
+    ]
+
+
+def test_indexed_messages_are_read_in_the_order_of_their_index() -> None:
+    attributes: dict[str, Json] = {
+        "llm.request.type": "chat",
+        "gen_ai.prompt.10.content": "third?",
+        "gen_ai.prompt.2.content": "second",
+        "gen_ai.prompt.2.role": "assistant",
+        "gen_ai.prompt.0.content": "first",
+        "gen_ai.completion.0.content": "Yes.",
+    }
+    (one,) = read(span(1, attributes))
+    assert one.question == "third?"
+    assert [message.text for message in one.history] == ["first", "second"]
+
+
 def test_turn_that_the_app_recorded_wins_over_the_count() -> None:
     (one,) = read(chat(1, [("user", "a?")], "Yes.", None, **{"aftercheck.session.turn": 4}))
     assert one.turn == 4

@@ -26,6 +26,7 @@ from aftercheck_worker.stages.extraction.instructions import facts_in
         ("Sources:\nSource 1: A\nSource 2: C\n\nQuestion: B?", ["A", "C"], "B?"),
         ("Context:\nA.\n\nHistory:\nUser: x\nAssistant: y\n\nQuestion: B?", ["A."], "B?"),
         ("<context>A.</context>\nQuestion: B?", ["A."], "B?"),
+        ("Context:\nQuestion: of guilt\n\nQuestion: B?", ["Question: of guilt"], "B?"),
         ("<documents><doc id='x'>A.</doc><doc id='y'>C.</doc></documents>", ["A.", "C."], ""),
         ("Documents are below.\n---\nA.\n---\nC.\n---\nQuery: B?\nAnswer: ", ["A.", "C."], "B?"),
         ("Here is the context:\n```text\nA.\n```\nQuestion: B?", ["A."], "B?"),

@@ -155,6 +155,38 @@ def test_tool_that_ran_before_the_answer_is_evidence_although_no_message_holds_i
     assert answer("Did you do it?", tool(250)).passages == ()
 
 
+def test_text_that_is_recorded_and_retrieved_is_one_passage() -> None:
+    note = json.dumps([{"source_id": "p", "text": "Dogs bark.", "trust": 0.5}])
+    one = answer("Dogs bark. Do they?", retriever(json.dumps(["Dogs bark."])), **{"aftercheck.context": note})
+    assert [(passage.source_id, passage.trust) for passage in one.passages] == [("p", 0.5)]
+    assert one.context_source == "recorded"
+
+
+def test_document_that_only_the_assistant_quoted_was_not_seen() -> None:
+    turns = [("user", "Hi"), ("assistant", "Dogs bark."), ("user", "Really?")]
+    asked = json.dumps([{"role": role, "content": text} for role, text in turns])
+    one = answer("", retriever(json.dumps(["Dogs bark."])), **{"gen_ai.input.messages": asked})
+    assert [(passage.kind, passage.text) for passage in one.passages] == [("user_input", "Hi")]
+    assert one.context_source == "retrieval_only"
+
+
+def test_tool_result_counts_as_the_prompt_shows_it() -> None:
+    parts = [{"type": "tool_call_response", "id": "c1", "response": "Dogs bark."}]
+    asked = json.dumps([{"role": "user", "content": "Do they?"}, {"role": "tool", "parts": parts}])
+    span = SpanRecord(
+        trace_id=TRACE,
+        span_id="8" * 16,
+        start=1,
+        end=9,
+        attributes={
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.call.id": "c1",
+            "gen_ai.tool.call.result": "Dogs bark. And much that the app cut off.",
+        },
+    )
+    assert texts(answer("", span, **{"gen_ai.input.messages": asked})) == ["Dogs bark."]
+
+
 @pytest.mark.req("R41")
 def test_documents_of_a_cut_attribute_are_read_and_elided() -> None:
     whole = json.dumps(["Dogs bark.", "Cats purr loudly all night."])
