@@ -316,7 +316,9 @@ def test_tool_under_the_step_that_asked_for_it_serves_the_answer() -> None:
 
 
 @pytest.mark.parametrize(("finish", "reason"), [("tool_use", "tool_calls_only"), ("stop", None), (None, None)])
-def test_finish_reason_tells_a_step_from_an_answer_with_tools_of_the_provider(finish: str, reason: str) -> None:
+def test_finish_reason_tells_a_step_from_an_answer_with_tools_of_the_provider(
+    finish: str | None, reason: str | None
+) -> None:
     parts = [{"type": "tool_call", "id": "c", "name": "web"}, {"type": "text", "content": "Thirty."}]
     said = json.dumps([{"role": "assistant", "parts": parts, "finish_reason": finish}])
     asked: list[Message] = [("user", "Context: A.\n\nQuestion: B?")]
