@@ -13,7 +13,7 @@ import msgspec
 
 from aftercheck_worker.intake.cold import COLD_LUA
 from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Argument, Link, Script, as_bytes, as_int, as_list, as_pairs
+from aftercheck_worker.intake.link import ALLOW_FULL_LUA, Argument, Link, Script, as_bytes, as_int, as_list, as_pairs
 
 SOLO_LEASES: Final = 2
 """From so many unfinished leases on a trace is leased alone."""
@@ -23,7 +23,8 @@ LEASE_BYTES: Final = 16 * 1024 * 1024
 """A batch is closed when its stored bytes pass this."""
 
 _LEASE: Final = Script(
-    """
+    ALLOW_FULL_LUA
+    + """
 local prefix, limit, lease, budget = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local solo = tonumber(ARGV[5])
 local t = redis.call('TIME')
@@ -51,7 +52,8 @@ return {string.format('%.0f', now), out}
 )
 
 _SETTLE: Final = Script(
-    COLD_LUA
+    ALLOW_FULL_LUA
+    + COLD_LUA
     + """
 local prefix, cap, age, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local now, i, settled = now_ms(), 5, 0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Link, Script, as_bytes, as_list
+from aftercheck_worker.intake.link import ALLOW_FULL_LUA, Link, Script, as_bytes, as_list
 
 COLD_LUA: Final = """
 local function now_ms()
@@ -73,7 +73,8 @@ end
 """Lua functions shared by the scripts: clock, counters, and the cold store's append and eviction."""
 
 _EVICT: Final = Script(
-    COLD_LUA
+    ALLOW_FULL_LUA
+    + COLD_LUA
     + """
 local prefix, cap, age = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 settle_cold(prefix, cap, age, now_ms())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Link, Script, as_pairs
+from aftercheck_worker.intake.link import ALLOW_FULL_LUA, Link, Script, as_pairs
 
 SEPARATOR: Final = "\x1f"
 STAMP: Final = b"@stamp"
@@ -21,7 +21,8 @@ Apply = Callable[[int, Mapping[tuple[str, str, str], int]], None]
 """Add increments by (metric, app, key) unless the stamp was seen; commits."""
 
 _SET_ASIDE: Final = Script(
-    """
+    ALLOW_FULL_LUA
+    + """
 local aside = KEYS[1] .. ':aside'
 if redis.call('EXISTS', aside) == 0 then
   if redis.call('EXISTS', KEYS[1]) == 0 then return {} end

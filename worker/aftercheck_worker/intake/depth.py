@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Link, Script, as_bytes, as_int, as_list
+from aftercheck_worker.intake.link import ALLOW_FULL_LUA, Link, Script, as_bytes, as_int, as_list
 
 ALIVE_SECONDS: Final = 15
 
@@ -68,7 +68,8 @@ def intakes(link: Link, tenant: str = "default") -> list[str]:
 
 
 _BEAT: Final = Script(
-    """
+    ALLOW_FULL_LUA
+    + """
 local now = redis.call('TIME')[1]
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 redis.call('ZADD', KEYS[2], now, ARGV[1])

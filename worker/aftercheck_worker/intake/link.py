@@ -18,6 +18,12 @@ SOCKET_TIMEOUT_S: Final = 8.0
 Argument = str | bytes | int | float
 LinkError: Final = RedisError
 
+ALLOW_FULL_LUA: Final = "redis.call('DEL', KEYS[1] .. ':nothing')\n"
+"""First line of scripts that free memory in the end: after one write that needs none, a full Redis lets them go on.
+
+(Redis refuses a memory-taking command only while a script has not written yet. XACK in the step does the same.)
+"""
+
 
 class Script:
     """Lua text with its digest."""

@@ -228,7 +228,7 @@ def settled(reading: Reading, *, new: bool, known: bool) -> Settled:
     Args:
         reading: as stored.
         new: at least one answer is new in the ledger, or a pending one was replaced.
-        known: at least one answer was in the ledger before and could not be replaced.
+        known: its answers were in the ledger before its first chunk came.
     """
     leased, app = reading.trace, reading.app
     counts: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
-from redis.exceptions import ResponseError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from aftercheck_worker.intake.cold import COLD_LUA
 from aftercheck_worker.intake.keys import GROUP, Keys
@@ -160,6 +160,8 @@ class Stream:
         """
         try:
             self._link.call("XGROUP", "CREATE", self._keys.stream, GROUP, "0", "MKSTREAM")
+        except OutOfMemoryError:
+            return  # said before Redis looks whether the group exists; if it does not, reading will say so
         except ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise

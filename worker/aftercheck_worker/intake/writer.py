@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import psycopg
@@ -15,6 +16,8 @@ from aftercheck_worker.storage import database, dead_letters, feedback, incremen
 from aftercheck_worker.storage.totals import TotalKey
 
 Connection = psycopg.Connection[TupleRow]
+CLOCK_SKEW_S: Final = 30.0
+"""Half of the time for which a read trace is remembered; the clocks of Redis and Postgres differ by less."""
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -30,7 +33,7 @@ class Stored(msgspec.Struct, frozen=True):
 
     Attributes:
         new: an answer of it is new in the ledger, or replaced a pending one.
-        known: an answer of it was there and stayed as it was.
+        known: its answers were in the ledger before its first chunk came.
         ready: answers to send.
     """
 
@@ -116,11 +119,26 @@ class Writer:
         self._letters(connection, [letter for reading in readings for letter in reading.letters])
         answers = [answer for reading in readings for answer in reading.answers]
         written = {(row.trace_id, row.span_id): row for row in ledger.insert(connection, answers)}
-        kept = [answer for answer in answers if (answer.trace_id, answer.span_id) not in written]
-        again = {r.trace.trace_id for r in readings if r.trace.decision}
-        for row in ledger.replace_pending(connection, [a for a in kept if a.trace_id in again]):
-            written[row.trace_id, row.span_id] = row
-        return [_stored(reading, written) for reading in readings]
+        kept = {answer.trace_id for answer in answers if (answer.trace_id, answer.span_id) not in written}
+        if not kept:
+            return [_stored(reading, written, known=False) for reading in readings]
+        old = self._old(connection, [reading for reading in readings if reading.trace.trace_id in kept])
+        again = [a for a in answers if (a.trace_id, a.span_id) not in written and a.trace_id not in old]
+        written |= {(row.trace_id, row.span_id): row for row in ledger.replace_pending(connection, again)}
+        return [_stored(reading, written, known=reading.trace.trace_id in old) for reading in readings]
+
+    def _old(self, connection: Connection, readings: Sequence[Reading]) -> set[str]:
+        """Traces whose answers are older than what was read: sent a second time, long after we had forgotten them.
+
+        Younger rows are from our own reading: late chunks, or an intake that was killed before it settled.
+        """
+        first = {r.trace.trace_id: r.trace.first for r in readings if not r.trace.decision}
+        found = connection.execute(
+            "SELECT trace_id, max(extract(epoch FROM created_at))::float8 FROM ledger"
+            " WHERE tenant = %s AND trace_id = ANY(%s) GROUP BY trace_id",
+            (self._tenant, list(first)),
+        ).fetchall()
+        return {str(row[0]) for row in found if float(row[1]) < first[str(row[0])] - CLOCK_SKEW_S}
 
     def _letters(self, connection: Connection, letters: Sequence[Letter]) -> None:
         counts: Counter[TotalKey] = Counter()
@@ -146,19 +164,14 @@ class Writer:
         totals.add(connection, self._tenant, counts)
 
 
-def _stored(reading: Reading, written: Mapping[tuple[str, str], ledger.Inserted]) -> Stored:
+def _stored(reading: Reading, written: Mapping[tuple[str, str], ledger.Inserted], *, known: bool) -> Stored:
     rows = [(answer, written.get((answer.trace_id, answer.span_id))) for answer in reading.answers]
     ready = tuple(
         Ready(row.evaluation_id, answer.priority, answer.pairs)
         for answer, row in rows
         if row is not None and row.state == "pending"
     )
-    return Stored(
-        reading,
-        new=any(row is not None for _, row in rows),
-        known=any(row is None for _, row in rows),
-        ready=ready,
-    )
+    return Stored(reading, new=any(row is not None for _, row in rows), known=known, ready=ready)
 
 
 def batches(ready: Sequence[Ready], *, most: int, pairs: int) -> list[tuple[bool, list[int]]]:
