@@ -159,9 +159,9 @@ call(); say(**aftercheck.flush()._asdict())
     process = _start(code, redis_url)
     assert process.stdin is not None
     assert process.stdout is not None
+    before = cast("dict[str, str]", client.config_get("maxmemory"))["maxmemory"]
     try:
         assert json.loads(process.stdout.readline()) == {"ready": True}
-        before = cast("dict[str, str]", client.config_get("maxmemory"))["maxmemory"]
         client.config_set("maxmemory", "1mb")
         process.stdin.write("\n")
         process.stdin.flush()

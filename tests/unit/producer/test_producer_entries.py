@@ -73,7 +73,7 @@ def test_a_chunk_survives_the_wire_slim_and_without_personal_data() -> None:
         },
         name="chat for jan@example.com",
     )
-    header, chunk = _read(_writer().chunk(span.context.trace_id, [span], complete=True))  # type: ignore[union-attr]
+    header, chunk = _read(_writer().chunk(span.context.trace_id, [span], complete=True))
     record = chunk.spans[0]
     assert (header.app, header.environment, header.root, header.local_complete) == ("demo", "prod", True, True)
     assert header.session_id == record.attributes["gen_ai.conversation.id"]
@@ -134,8 +134,16 @@ def _raise(_: Chunk) -> Chunk:
     raise SystemExit(3)
 
 
+def _refuse(_: Chunk) -> None:
+    return None
+
+
+def _no_chunk(_: Chunk) -> Chunk:
+    return cast("Chunk", "text")
+
+
 @pytest.mark.req("S05", "P1")
-@pytest.mark.parametrize("hook", [_raise, lambda _: None, lambda _: "text"], ids=["raises", "refuses", "no-chunk"])
+@pytest.mark.parametrize("hook", [_raise, _refuse, _no_chunk], ids=["raises", "refuses", "no-chunk"])
 def test_before_send_can_refuse(hook: Callable[[Chunk], Chunk | None]) -> None:
     with pytest.raises(DroppedError) as caught:
         _writer(before_send=hook).chunk(1, [_span({"gen_ai.system": "x"})], complete=True)
