@@ -33,7 +33,7 @@ _VERDICTS = tuple(
 
 
 def run() -> dict[str, float]:
-    """Measure; all keys start with `storage.`; the two CPU times are per evaluation, whatever else the machine does."""
+    """Measure; keys are `storage.*`. The two CPU times are per evaluation, whatever else the machine does."""
     with tempfile.TemporaryDirectory() as home:
         begin = time.perf_counter()
         with embedded.start(Path(home)) as services:
