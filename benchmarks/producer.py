@@ -4,7 +4,7 @@
 
 - `producer.on_end_p50_us`, `producer.on_end_p99_us`: wall microseconds of our `on_end`, one call per millisecond with
   our thread at work; the least of eight batches, because other processes only ever add to it
-- `producer.call_ratio_vs_openllmetry`: calling-thread CPU of an OpenAI call, ours / OpenLLMetry with a no-op exporter;
+- `producer.call_ratio_vs_openllmetry`: calling-thread CPU of an OpenAI call, ours / OpenLLMetry, no-op exporter;
   the same as `producer.call_ratio_redis_dead`, `_hung` and `_full` in these states of Redis
 - `producer.import_ms`: CPU of `import aftercheck` beyond opentelemetry.sdk.trace
 - `producer.rss_mb`: growth while 160 MB of spans meet a dead Redis, with the budget of 32 MiB

@@ -73,7 +73,7 @@ def test_a_chunk_survives_the_wire_slim_and_without_personal_data() -> None:
         },
         name="chat for jan@example.com",
     )
-    header, chunk = _read(_writer().chunk(span.context.trace_id, [span], complete=True))
+    header, chunk = _read(_writer().chunk(1, [span], complete=True))
     record = chunk.spans[0]
     assert (header.app, header.environment, header.root, header.local_complete) == ("demo", "prod", True, True)
     assert header.session_id == record.attributes["gen_ai.conversation.id"]
