@@ -98,7 +98,9 @@ def configuration(settings: Settings) -> dict[str, object]:
         "worker_max_memory_per_child": settings.max_memory_mb * 1024,
         "worker_soft_shutdown_timeout": 30.0,
         "worker_send_task_events": False,
-        "worker_enable_remote_control": False,
+        # Its subscription is the one connection that is always read. Without it a worker whose acknowledgement failed
+        # while Redis restarted holds its only prefetch slot for ever and never notices (F07).
+        "worker_enable_remote_control": True,
         "worker_hijack_root_logger": False,
         "worker_redirect_stdouts": False,
     }
@@ -200,7 +202,9 @@ def task(name: str) -> Callable[[_F], _F]:
     """Register a task under `name`; the decorated function stays callable as it is."""
 
     def register(function: _F) -> _F:
-        app.task(name=name)(function)
+        # A lost child is retried at once: Celery's default is an ETA 180 s away. Attempts are counted in Postgres;
+        # after `max_retries` the message is gone and the reconciler sends the answers again.
+        app.task(name=name, default_retry_delay=0, max_retries=5)(function)
         return function
 
     return register

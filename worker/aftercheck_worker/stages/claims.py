@@ -393,6 +393,8 @@ def abstains(question: str, answer: str, claims: tuple[Claim, ...]) -> bool:
         answer: the answer that `claims` were split from.
         claims: the result of `split`.
     """
+    if not any(claim.skip_reason in ("refusal", "question", "offer") for claim in claims):
+        return False
     language = detect(answer + "\n" + question[:500])
     reader = _Reader(answer, flat(answer), language, question, False)
     refusals = [claim for claim in claims if claim.skip_reason == "refusal"]

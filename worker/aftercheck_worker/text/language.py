@@ -34,7 +34,10 @@ def detect(text: str, default: Language = "other") -> Language:
         default: returned when nothing speaks for a language (numbers only, an unknown language).
     """
     sample = text[:_SAMPLE]
-    cyrillic, latin = len(_CYRILLIC.findall(sample)), len(_LATIN.findall(sample))
+    if sample.isascii():  # counting every letter costs more than all the rest
+        cyrillic, latin = 0, int(_LATIN.search(sample) is not None)
+    else:
+        cyrillic, latin = len(_CYRILLIC.findall(sample)), len(_LATIN.findall(sample))
     if not cyrillic and not latin:
         return default
     candidates: tuple[Language, ...] = ("uk", "ru") if cyrillic > latin else ("en", "pl", "de")
@@ -49,7 +52,7 @@ def detect(text: str, default: Language = "other") -> Language:
 def _score(language: Language, words: Counter[str], sample: str) -> float:
     known = sum(count for word, count in words.items() if word in _stopwords(language))
     letters = _LETTERS.get(language)
-    return known + (2.0 * min(len(letters.findall(sample)), 50) if letters else 0.0)
+    return known + (2.0 * min(len(letters.findall(sample)), 50) if letters and not sample.isascii() else 0.0)
 
 
 def all_stopwords() -> frozenset[str]:
