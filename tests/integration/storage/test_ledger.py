@@ -228,3 +228,11 @@ def test_totals_add_up_also_when_two_names_become_one(connection: Connection) ->
         database.transaction(connection, lambda c: totals.add(c, "default", increments))
 
     assert _total(connection, totals.SAMPLED, app="x\ufffd") == 10
+
+
+def test_a_transaction_inside_another_is_refused(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    connection.execute("SELECT 1")
+
+    with pytest.raises(RuntimeError, match="open transaction"):
+        database.transaction(connection, lambda c: c.execute("SELECT 1"))

@@ -13,6 +13,7 @@ import psycopg
 import sqlalchemy
 import sqlalchemy.exc
 from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from aftercheck_worker.errors import DependencyUnavailable
@@ -121,7 +122,11 @@ def transaction(
 
     Raises:
         psycopg.Error: any other error at once; a conflict after `attempts` tries. The transaction is rolled back.
+        RuntimeError: a transaction is open already.
     """
+    if connection.info.transaction_status is TransactionStatus.INTRANS:
+        # Inside an open transaction this would be a savepoint: it could neither commit nor be repeated.
+        raise RuntimeError("database.transaction() inside an open transaction; commit it, or use autocommit")
     for attempt in range(1, attempts + 1):
         try:
             with connection.transaction():
