@@ -26,7 +26,7 @@ from aftercheck_schemas import EntryHeader, encode_entry
 from aftercheck_schemas.wire import ADMIT_LUA, bytes_key, stream_key
 from aftercheck_worker import embedded
 from aftercheck_worker.intake.loop import Intake
-from aftercheck_worker.settings import Settings
+from aftercheck_worker.settings import Settings, load
 from aftercheck_worker.storage import migrate
 
 TRACES = 20_000
@@ -48,7 +48,7 @@ def run() -> dict[str, float]:
         migrate.upgrade(database_url)
         found: dict[str, float] = {}
         for name, rate, count in (("", 0.05, TRACES), ("_100", 1.0, TRACES_100)):
-            settings = Settings().model_copy(
+            settings = load({}).model_copy(
                 update={
                     "database_url": SecretStr(database_url),
                     "redis_url": SecretStr(redis_url),

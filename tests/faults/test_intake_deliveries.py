@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 import psycopg
@@ -30,6 +30,7 @@ from aftercheck_worker.intake import counters
 from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.intake.link import Link, LinkError
 from aftercheck_worker.intake.loop import Intake
+from aftercheck_worker.intake.stream import Move, Stand
 from aftercheck_worker.settings import Settings
 
 pytestmark = pytest.mark.faults
@@ -267,6 +268,27 @@ def test_postgres_away_delays_and_loses_nothing(
     assert traffic.left() == (0, 0)
 
 
+@pytest.mark.req("F11")
+def test_with_too_much_waiting_the_stream_fills_instead(
+    mine: Settings, traffic: Traffic, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Postgres is away for long: what waits is bounded by bytes, the rest stays where admission counts it."""
+    tight = mine.model_copy(update={"stream_max_bytes": 3_000})
+    with intake(tight) as running:
+        running.tick()
+        with monkeypatch.context() as away:
+            away.setattr(running._buffer, "lease", lambda _: (0.0, []))
+            for _ in range(20):
+                traffic.trace()
+                running.tick(5)
+            left = traffic.left()
+        running.drain()
+
+    assert 0 < left[0] < 20
+    assert len(states(connection, mine)) == 20
+    assert int(cast("bytes", traffic.client.get(Keys(mine.tenant).prefix + "held:bytes"))) == 0
+
+
 @pytest.mark.req("F06")
 def test_a_broker_away_costs_nothing(mine: Settings, traffic: Traffic, connection: Connection, sent: Sent) -> None:
     sent.broken = True
@@ -433,10 +455,10 @@ def test_a_lost_reply_of_a_step_changes_nothing(
 ) -> None:
     tids = [traffic.trace() for _ in range(5)]
     with intake(mine) as running:
-        real, failed = running._stream.step, []
+        real, failed = running._stream.step, list[Stand]()
 
-        def lossy(moves: object) -> object:
-            stand = real(moves)  # type: ignore[arg-type]
+        def lossy(moves: Iterable[Move]) -> Stand:
+            stand = real(moves)
             if stand.moved and not failed:
                 failed.append(stand)
                 raise ConnectionResetError("reply lost") from None

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import psycopg
@@ -70,7 +70,7 @@ class Fleet:
 
 
 @contextmanager
-def fleet(mine: Settings, size: int = 2) -> Iterator[Fleet]:
+def fleet(mine: Settings, size: int = 2) -> Generator[Fleet]:
     made = Fleet(mine, size)
     try:
         yield made

@@ -84,7 +84,7 @@ def test_refused_payloads_reach_a_dead_letter_each_and_good_traces_pass(
     mine: Settings, traffic: Traffic, connection: Connection
 ) -> None:
     good = [traffic.trace()]
-    sent = {}
+    sent: dict[str, tuple[str, bytes, str]] = {}
     for name, (payload, reason) in REFUSED.items():
         tid = trace_id()
         traffic.send(tid, payload)

@@ -14,7 +14,7 @@ from aftercheck_worker.exporter import queues
 from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.intake.link import Link
 from aftercheck_worker.intake.loop import Intake
-from aftercheck_worker.settings import Settings
+from aftercheck_worker.settings import Settings, load
 
 pytestmark = pytest.mark.integration
 
@@ -78,7 +78,7 @@ def test_the_exporter_reads_the_same_keys() -> None:
 
 def test_without_services_it_says_what_to_do() -> None:
     with pytest.raises(ConfigurationError, match="aftercheck up"):
-        Intake(Settings(), Sent())
+        Intake(load({}), Sent())
 
 
 def test_an_idle_intake_does_not_time_out(mine: Settings, redis_url: str) -> None:

@@ -171,7 +171,7 @@ def test_beyond_the_byte_cap_the_oldest_go_and_the_answer_is_evicted(
     set_rate(connection, mine, 0.0)
     small = mine.model_copy(update={"cold_bytes": 20_000})
     link = Link(redis_url)
-    first = traffic.trace(0.5)
+    first = last = traffic.trace(0.5)
     with intake(small) as running:
         running.drain()
         assert stream_state(link, mine.tenant).cold_horizon == pytest.approx(time.time(), abs=30)

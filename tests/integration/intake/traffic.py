@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 import psycopg
@@ -182,7 +182,7 @@ def quick(settings: Settings, **more: object) -> Settings:
 
 
 @contextmanager
-def intake(settings: Settings, sent: Sent | None = None) -> Iterator[Intake]:
+def intake(settings: Settings, sent: Sent | None = None) -> Generator[Intake]:
     """Run one intake by hand."""
     made = Intake(settings, sent or Sent(), timers=FAST)
     try:

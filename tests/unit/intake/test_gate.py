@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from typing import cast
 
 import msgspec
 import pytest
@@ -46,9 +47,9 @@ def reason(raw: bytes) -> str:
 
 def depth(value: object) -> int:
     if isinstance(value, dict):
-        return 1 + max((depth(item) for item in value.values()), default=0)
+        return 1 + max((depth(item) for item in cast("dict[str, object]", value).values()), default=0)
     if isinstance(value, list):
-        return 1 + max((depth(item) for item in value), default=0)
+        return 1 + max((depth(item) for item in cast("list[object]", value)), default=0)
     return 0
 
 

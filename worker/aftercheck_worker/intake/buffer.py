@@ -84,7 +84,9 @@ while i <= #ARGV do
       counts[ARGV[c]] = (counts[ARGV[c]] or 0) + tonumber(ARGV[c + 1])
     end
     if op == 'cold' then to_cold(key, tid) end
-    redis.call('HDEL', key, '@n', '@x')
+    local held = tonumber(redis.call('HGET', key, '@b') or '0')
+    if redis.call('DECRBY', prefix .. 'held:bytes', held) < 0 then redis.call('SET', prefix .. 'held:bytes', '0') end
+    redis.call('HDEL', key, '@n', '@x', '@b')
     redis.call('HSET', key, '@d', decision, '@c', counted)
     redis.call('PEXPIRE', key, keep)
     settled = settled + 1

@@ -17,7 +17,7 @@ class Keys(msgspec.Struct, frozen=True):
 
     A waiting trace is the hash `<prefix>t:<trace id>`. Its fields are 8-byte digests of the chunks, and words that
     start with `@`: f first and l last arrival (server ms), n leases not given back, d the decision once taken,
-    c digests counted by then, x forced by feedback, b bytes, t cut because it grew too large.
+    c digests counted by then, x forced by feedback, b bytes since it was last read, t cut because it grew too large.
     """
 
     tenant: str = "default"

@@ -37,7 +37,8 @@ Send = Callable[[Sequence[int], bool], None]
 
 LEASE_COUNT: Final = 500
 MOST_WAITING: Final = 100_000
-"""With so many waiting traces nothing more is read: the stream fills, and admission tells the producers."""
+"""With so many waiting traces, or more of their bytes than the stream may hold, nothing more is read: the stream
+fills, and admission tells the producers."""
 LINGER_S: Final = 60.0
 """How long a read trace's chunks stay for late spans."""
 CLAIM_IDLE_MS: Final = 10_000
@@ -100,7 +101,8 @@ class Intake:
         )
         self._writer = Writer(self._postgres, settings.tenant, self._reader)
         self._parked: dict[bytes, Entry] = {}
-        self._stand = Stand(0, 0, 0, 0)
+        self._stand = Stand()
+        self._full = False
         self._at: dict[str, float] = {}
         self._redis_pause = self._broker_until = 0.0
         self._recover = True
@@ -126,8 +128,8 @@ class Intake:
                 logger.exception("Postgres refused a statement: %s", type(error).__name__)
                 stop.wait(1.0)
                 continue
-            if not busy and not self.rates.loaded:
-                stop.wait(0.2)
+            if not busy and (self._full or not self.rates.loaded):
+                stop.wait(0.1)
         self.close()
 
     def tick(self, block_ms: int = 0) -> bool:
@@ -173,7 +175,10 @@ class Intake:
     # --- the stream ----------------------------------------------------------------------------------
 
     def _fresh(self, block_ms: int) -> list[Entry]:
-        if self._stand.due > MOST_WAITING or len(self._parked) > MOST_PARKED:
+        stand = self._stand
+        too_much = stand.due > MOST_WAITING or stand.held > self._settings.stream_max_bytes
+        self._full = too_much or len(self._parked) > MOST_PARKED
+        if self._full:
             self._stand = self._stream.step(())
             return []
         entries = self._stream.read(min(block_ms, 50) if self._stand.due else block_ms)
@@ -321,4 +326,4 @@ def _again(trace: Leased, now: float) -> Reading:
 
 
 def _plain(stand: Stand) -> Counter[str]:
-    return Counter(entries=stand.entries, bytes=stand.bytes, due=stand.due)
+    return Counter(entries=stand.entries, bytes=stand.bytes, due=stand.due, held=stand.held)

@@ -72,6 +72,7 @@ local function hold(tid, record, app, wait, size)
     if old[1] then redis.call('PERSIST', key) end
   end
   redis.call('ZADD', due, string.format('%.0f', now + wait), tid)
+  redis.call('INCRBY', prefix .. 'held:bytes', size)
   count('entries', app, 'held')
 end
 local freed, gone, i = 0, {}, 6
@@ -100,7 +101,8 @@ if freed > 0 and redis.call('DECRBY', KEYS[3], freed) < 0 then redis.call('SET',
 settle_cold(prefix, cap, age, now)
 write_counts(prefix)
 local length = redis.call('XLEN', stream)
-return {#gone, length, tonumber(redis.call('GET', KEYS[3]) or '0'), redis.call('ZCARD', due)}
+local waiting, held = redis.call('ZCARD', due), tonumber(redis.call('GET', prefix .. 'held:bytes') or '0')
+return {#gone, length, tonumber(redis.call('GET', KEYS[3]) or '0'), waiting, held}
 """
 )
 
@@ -136,12 +138,18 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stand(msgspec.Struct, frozen=True):
-    """How the tenant stands after a step: entries taken off by it, entries and bytes left, traces waiting."""
+    """How the tenant stands after a step.
 
-    moved: int
-    entries: int
-    bytes: int
-    due: int
+    Attributes:
+        moved: entries that the step took off. entries, bytes: what is left on the stream.
+        due: traces that wait. held: payload bytes of these.
+    """
+
+    moved: int = 0
+    entries: int = 0
+    bytes: int = 0
+    due: int = 0
+    held: int = 0
 
 
 class Stream:
