@@ -108,6 +108,15 @@ def test_call_whose_text_the_root_did_not_return_is_a_step() -> None:
     ]
 
 
+def test_answer_that_another_model_checked_is_still_the_answer() -> None:
+    answer = chat(1, [("user", "Q?")], "Thirty days it is, for all.", ROOT)
+    guard = chat(2, [("user", "Is this polite? Thirty days it is, for all.")], "polite", ROOT)
+    assert [one.not_assessable for one in read(root("Thirty days it is, for all."), answer, guard)] == [
+        "no_evidence_expected",
+        "not_an_answer",
+    ]
+
+
 def test_call_stays_an_answer_when_the_root_returned_something_else_altogether() -> None:
     one, two = read(
         root("done"), chat(1, [("user", "a?")], "first text", ROOT), chat(2, [("user", "b?")], "second", ROOT)

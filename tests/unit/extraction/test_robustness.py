@@ -204,7 +204,7 @@ def check(found: tuple[Interaction, ...]) -> None:
 
 
 @pytest.mark.req("O-26")
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(spans, max_size=5), st.lists(logs, max_size=3))
 def test_any_trace_is_read(some: list[SpanRecord], records: list[LogRecord]) -> None:
     trace = assemble(TRACE, "app", [Chunk(spans=tuple(some), logs=tuple(records))])
@@ -238,6 +238,10 @@ def chat(messages: str, **more: Json) -> SpanRecord:
         pytest.param(json.dumps([{"role": "system", "content": "a " * 500_000}]), id="long system"),
         pytest.param(json.dumps([{"role": "user", "content": " " * 500_000 + "x"}]), id="spaces"),
         pytest.param(json.dumps([{"role": "user", "content": "\\" * 500_000}]), id="backslashes"),
+        pytest.param(json.dumps([{"role": "user", "content": ("a" + " " * 100_000 + "b\n") * 10}]), id="wide lines"),
+        pytest.param(json.dumps([{"role": "user", "content": "# a" + " " * 900_000 + "b"}]), id="wide heading"),
+        pytest.param(json.dumps([{"role": "user", "content": "." + " " * 900_000 + "b:"}]), id="wide sentence"),
+        pytest.param(json.dumps([{"role": "user", "content": "<source></doc>" * 40_000}]), id="crossed tags"),
         pytest.param(json.dumps([{"role": "user", "content": "a"}] * 20_000), id="many turns"),
         pytest.param(r'[{"role": "user", "content": "\ud800 lone"}]', id="lone surrogate"),
         pytest.param('[{"role": "user", "content": NaN}]', id="NaN"),
@@ -253,6 +257,25 @@ def test_many_calls_of_one_trace_are_read(call_of: Callable[[int], SpanRecord]) 
     found = extract(assemble(TRACE, "app", [Chunk(spans=tuple(call_of(number) for number in range(300)))]))
     assert len(found) == 300
     assert [one.call_index for one in found] == list(range(1, 301))
+
+
+def test_long_chat_in_one_trace_is_read() -> None:
+    turns: list[dict[str, str]] = []
+    spans: list[SpanRecord] = []
+    for number in range(150):
+        turns.append({"role": "user", "content": f"Question number {number}?"})
+        said = f"This is the answer to question number {number}."
+        attributes: dict[str, Json] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps(turns),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": said}]),
+        }
+        span_id, start = f"{number:016x}", number * 10 + 1
+        spans.append(SpanRecord(trace_id=TRACE, span_id=span_id, start=start, end=start + 5, attributes=attributes))
+        turns.append({"role": "assistant", "content": said})
+    found = extract(assemble(TRACE, "app", [Chunk(spans=tuple(spans))]))
+    assert [one.turn for one in found] == list(range(1, 151))
+    assert {one.not_assessable for one in found} == {"no_evidence_expected"}
 
 
 @pytest.fixture

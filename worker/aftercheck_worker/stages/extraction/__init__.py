@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aftercheck_worker.stages.extraction import answers, calls, fallback, logs
+from aftercheck_worker.stages.extraction import calls, fallback, logs
 from aftercheck_worker.stages.extraction.interaction import Scene, interaction_of
 from aftercheck_worker.stages.extraction.lineage import Lineage
 from aftercheck_worker.stages.extraction.reasons import output_reason
-from aftercheck_worker.stages.extraction.root import answer_in
-from aftercheck_worker.stages.extraction.shape import normalised
+from aftercheck_worker.stages.extraction.steps import steps
+from aftercheck_worker.stages.extraction.twins import without_twins
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aftercheck_schemas import Interaction, LogRecord, Trace
     from aftercheck_schemas.vocabulary import NotAssessableReason
     from aftercheck_worker.stages.extraction.calls import Call
@@ -41,13 +39,13 @@ def extract(trace: Trace) -> tuple[Interaction, ...]:
         root = fallback.root_call(trace, lineage)
         found = [] if root is None else [root]
     elif len(found) > 1:
-        found = answers.without_twins(found, lineage)
+        found = without_twins(found, lineage)
     if not found:
         return ()
     found = fallback.filled(found, lineage)
-    steps = _steps(found, lineage)
+    aside = steps(found, lineage)
     reasons: list[NotAssessableReason | None] = [
-        output_reason(call) or steps.get(call.span.span_id) for call in found
+        output_reason(call) or ("not_an_answer" if call.span.span_id in aside else None) for call in found
     ]
     answered = [call.span for call, reason in zip(found, reasons, strict=True) if reason is None]
     scene = Scene(trace, lineage, answered)
@@ -63,30 +61,3 @@ def _without_span(trace: Trace, records: dict[str, list[LogRecord]]) -> list[Cal
     orphans = [span_id for span_id in records if span_id not in known]
     read = [fallback.call_of_logs(trace, span_id, records[span_id]) for span_id in orphans]
     return [call for call in read if call is not None]
-
-
-def _steps(found: Sequence[Call], lineage: Lineage) -> dict[str, NotAssessableReason]:
-    """Calls whose text was not meant for the user: a later call consumed it, or the root returned another one."""
-    if len(found) == 1:
-        return {}
-    steps: dict[str, NotAssessableReason] = {}
-    for index, call in enumerate(found):
-        if not call.texts or call.wants_tools:
-            continue
-        later = found[index + 1 :]
-        if answers.consumed(call, later) or (
-            not answers.delivered(call, later) and _another_was_returned(call, found, lineage)
-        ):
-            steps[call.span.span_id] = "not_an_answer"
-    return steps
-
-
-def _another_was_returned(call: Call, found: Sequence[Call], lineage: Lineage) -> bool:
-    """True when the span above all returned the text of another call."""
-    above = lineage.ancestors(call.span)
-    if not above:
-        return False
-    returned = normalised(answer_in(above[-1]))
-    if not returned or any(normalised(text) in returned for text in call.texts):
-        return False
-    return any(normalised(text) == returned for other in found if other is not call for text in other.texts)

@@ -10,8 +10,10 @@ from aftercheck_worker.stages.extraction.labels import Label, cue, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LABEL: Final = re.compile(r"^[ \t>#*\[(_]*([^\W\d_][^\n:：*\]#]{0,40}?)[ \t*\])_]*[:：][*_]*[ \t]*", re.MULTILINE)
-_HEADING: Final = re.compile(r"^[ \t]*#{1,6}[ \t]+\**([^\n:*#]{1,40}?)\**[ \t]*$", re.MULTILINE)
+_LABEL: Final = re.compile(
+    r"^[ \t>#*\[(_]*+([^\W\d_][^\n:：*\]#]{0,40}?)[ \t*\])_]*+[:：][*_]*+[ \t]*+", re.MULTILINE
+)
+_HEADING: Final = re.compile(r"^[ \t]*#{1,6}[ \t]+\**([^\n:*#]{1,40}?)\**+[ \t]*+$", re.MULTILINE)
 _INLINE: Final = re.compile(
     r"(?<=[.!?»”\")\]…])[ \t]+(Question|User question|Query|Pytanie|Zapytanie|Запитання|Питання|Запит|Вопрос|Запрос|"
     r"Frage|Anfrage)[ \t]*[:：][ \t]*"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from aftercheck_schemas import Passage
     from aftercheck_worker.stages.extraction.prompt import Prompt
 
+_MIN_KNOWN: Final = 12
+"""A shorter text stands in a longer one by chance, unless it is a line of its own."""
 _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n")
 
 
@@ -34,7 +36,7 @@ def question_of(prompt: Prompt, variable: str, root: str, passages: Iterable[Pas
         return _narrowed(template.question, root)
     asked = prompt.asked.strip()
     for known in (variable, root):
-        if known and known in asked:
+        if known and known in asked and (len(known) >= _MIN_KNOWN or known in asked.split("\n")):
             return known
     if not asked:
         return variable or root

@@ -1,4 +1,4 @@
-"""Which calls answered the user: twins are merged, calls that only feed a later call are set aside (O-21)."""
+"""Calls that several instrumentations recorded, each once (O-18)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from aftercheck_worker.stages.extraction.calls import signature
-from aftercheck_worker.stages.extraction.shape import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from aftercheck_worker.stages.extraction.calls import Call
     from aftercheck_worker.stages.extraction.lineage import Lineage
 
-_MIN_QUOTED: Final = 20
-"""Shorter texts stand in a prompt by chance."""
 _MAX_COMPARED: Final = 60
 """Calls before a call that are compared with it: instrumentations write twins close together."""
 
@@ -44,41 +41,6 @@ def without_twins(calls: Sequence[Call], lineage: Lineage) -> list[Call]:
         else:
             kept[position] = _better(kept[position], call, lineage)
     return sorted(kept, key=_start)
-
-
-def consumed(call: Call, later: Sequence[Call]) -> bool:
-    """True when a later call was given the call's text, other than as an earlier turn of the dialogue.
-
-    An assistant turn that a user turn follows was delivered to the user: that is an answer, not a step.
-    """
-    text = normalised("\n".join(call.texts))
-    return bool(text) and any(_takes(text, other) for other in later)
-
-
-def delivered(call: Call, later: Sequence[Call]) -> bool:
-    """True when a later call shows that the user replied to the call's text."""
-    text = normalised("\n".join(call.texts))
-    return bool(text) and any(
-        turn.role == "assistant" and normalised(turn.text) == text and _user_follows(other, index)
-        for other in later
-        for index, turn in enumerate(other.content.inputs or ())
-    )
-
-
-def _takes(text: str, other: Call) -> bool:
-    turns = other.content.inputs or ()
-    for index, turn in enumerate(turns):
-        if turn.role == "assistant":
-            if normalised(turn.text) == text and not _user_follows(other, index):
-                return True
-        elif len(text) >= _MIN_QUOTED and text in normalised(turn.text):
-            return True
-    return False
-
-
-def _user_follows(call: Call, index: int) -> bool:
-    turns = call.content.inputs or ()
-    return any(turn.role == "user" and turn.text.strip() for turn in turns[index + 1 :])
 
 
 def _are_twins(first: Call, second: Call, lineage: Lineage) -> bool:
