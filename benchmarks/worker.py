@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
@@ -34,10 +34,11 @@ ANSWERS = 20_000
 WARM = 640
 ALONE = 3_200
 WAIT_SECONDS = 180.0
-_VOCABULARY = (
+_TEXT = (
     "the quarterly revenue of the retail segment rose by four percent while operating costs stayed flat because"
     " energy prices fell and two warehouses were closed in spring the board expects a similar result next year"
-).split()
+)
+_VOCABULARY = _TEXT.split()
 
 
 def run() -> dict[str, float]:
@@ -89,7 +90,7 @@ def _alone(connection: psycopg.Connection[TupleRow], url: str) -> dict[str, floa
 
 
 @contextlib.contextmanager
-def _workers() -> Iterator[None]:
+def _workers() -> Generator[None]:
     command = [sys.executable, "-m", "aftercheck_worker.cli", "worker", "--no-intake"]
     running = [
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(WORKERS)

@@ -1,4 +1,4 @@
-"""Real worker processes on real services, for fault tests: started, killed by group, and looked at through Postgres."""
+"""Real worker processes on real services: started, killed by group, and looked at through Postgres."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import LiteralString, Self
 
 import msgspec
 import psycopg
@@ -63,7 +63,7 @@ class Broker:
         self.start()
 
     @contextlib.contextmanager
-    def client(self) -> Iterator[redis.Redis]:
+    def client(self) -> Generator[redis.Redis]:
         """A client that fails fast."""
         with redis.Redis.from_url(
             self.url, socket_timeout=3, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
@@ -155,8 +155,8 @@ def finished(connection: Connection, ids: Sequence[int]) -> bool:
     return all(state in TERMINAL_STATES for state, _ in states(connection, ids))
 
 
-def number(connection: Connection, query: str, *values: object) -> float:
+def number(connection: Connection, query: LiteralString, *values: object) -> float:
     """The one number that a query returns."""
-    row = connection.execute(query, values).fetchone()  # type: ignore[arg-type]
+    row = connection.execute(query, values).fetchone()
     assert row is not None
     return float(row[0] or 0)

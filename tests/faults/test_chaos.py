@@ -6,7 +6,9 @@ terminal state, and the totals, the rows and the test's ledger are equal, number
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import os
 import random
 import secrets
@@ -21,7 +23,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 import pytest
 import redis
 from tests.faults.fleet import Broker, Connection, Fleet, number, until
@@ -29,6 +30,8 @@ from tests.faults.fleet import Broker, Connection, Fleet, number, until
 from aftercheck_schemas import Chunk, EntryHeader, SpanRecord, encode_entry, stream_key
 from aftercheck_schemas.wire import ADMIT_LUA, DEFAULT_MAX_BYTES, DEFAULT_MAX_ENTRIES, bytes_key
 from aftercheck_worker.storage import database, totals
+
+logger = logging.getLogger(__name__)
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -136,10 +139,14 @@ class Nemesis:
 
 
 def _children(process: subprocess.Popen[bytes]) -> list[int]:
-    try:
-        return [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
-    except psutil.Error:
-        return []
+    """The other processes of the group."""
+    found: list[int] = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(folder.name)
+            if pid != process.pid and os.getpgid(pid) == process.pid:
+                found.append(pid)
+    return found
 
 
 @pytest.fixture
@@ -174,7 +181,7 @@ def fleet(database_url: str, broker: Broker, tmp_path: Path) -> Iterator[Fleet]:
 @pytest.mark.req("F01", "F03", "F07", "F27", "F28", "P5", "P6", "P7", "I3", "I4", "I7", "I8")
 def test_three_ledgers_agree_after_chaos(fleet: Fleet, broker: Broker, database_url: str) -> None:
     dice = random.Random(SEED)
-    print(f"CHAOS_SEED={SEED}")
+    logger.warning("CHAOS_SEED=%d", SEED)
     sent = {f"{dice.getrandbits(128):032x}": dice.choice(list(ANSWERS)) for _ in range(TRACES)}
     nemesis = Nemesis(fleet, dice)
     producer = Producer(broker, sent)
@@ -193,7 +200,7 @@ def test_three_ledgers_agree_after_chaos(fleet: Fleet, broker: Broker, database_
 
         begun = time.monotonic()
         until(settled, DRAIN_SECONDS, f"seed {SEED}: {_by_state(connection)}", fleet.log)
-        print(f"kills {dict(nemesis.kills)}, drained {time.monotonic() - begun:.1f} s after the last trace")
+        logger.warning("kills %s, drained %.1f s after the last trace", dict(nemesis.kills), time.monotonic() - begun)
         _agree(connection, sent)
 
 
@@ -221,7 +228,7 @@ def _agree(connection: Connection, sent: dict[str, str]) -> None:
     faithful = expected["grounded"], expected["grounded"] + expected["ungrounded"]
 
     assert _by_state(connection) == states
-    found = dict(connection.execute("SELECT trace_id, outcome FROM evaluation").fetchall())
+    found: dict[str, str] = dict(connection.execute("SELECT trace_id, outcome FROM evaluation").fetchall())
     assert number(connection, "SELECT count(*) FROM evaluation") == len(sent)
     assert found == sent
 
@@ -233,5 +240,5 @@ def _agree(connection: Connection, sent: dict[str, str]) -> None:
     assert (summed[totals.FAITHFULNESS_RAW_SUM, ""], summed[totals.FAITHFULNESS_RAW_COUNT, ""]) == faithful
     assert (summed[totals.FAITHFULNESS_SUM, ""], summed[totals.FAITHFULNESS_COUNT, ""]) == faithful
     assert summed[totals.HALLUCINATED_RAW, ""] == expected["ungrounded"]
-    verdicts = dict(connection.execute("SELECT status, count(*) FROM verdict GROUP BY 1").fetchall())
+    verdicts: dict[str, int] = dict(connection.execute("SELECT status, count(*) FROM verdict GROUP BY 1").fetchall())
     assert {key: summed[totals.CLAIMS, key] for key in verdicts} == verdicts

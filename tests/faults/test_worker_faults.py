@@ -53,7 +53,7 @@ def settings(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterat
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     worker_settings.current.cache_clear()
-    app.app.conf.broker_url = environ["REDIS_URL"]
+    app.app.conf.update(broker_url=environ["REDIS_URL"])
     yield worker_settings.current()
     worker_settings.current.cache_clear()
 

@@ -10,14 +10,16 @@ from typing import Protocol
 import msgspec
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.rows import TupleRow
 
 from aftercheck_schemas import Interaction, Passage
-from aftercheck_worker import checking, evaluators, pipeline, testing
+from aftercheck_worker import checking, evaluators, testing
 from aftercheck_worker import settings as worker_settings
 from aftercheck_worker.checking import Checker
 from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages import verification
 from aftercheck_worker.storage import database, ledger
 
 pytestmark = pytest.mark.integration
@@ -83,9 +85,7 @@ def states(connection: Connection, ids: Sequence[int]) -> list[tuple[str, str | 
 
 def count(connection: Connection, table: str, ids: Sequence[int]) -> int:
     row = connection.execute(
-        psycopg.sql.SQL("SELECT count(*) FROM {} WHERE evaluation_id = ANY(%s)").format(
-            psycopg.sql.Identifier(table)
-        ),
+        sql.SQL("SELECT count(*) FROM {} WHERE evaluation_id = ANY(%s)").format(sql.Identifier(table)),
         (list(ids),),
     ).fetchone()
     assert row is not None
@@ -301,7 +301,7 @@ def test_an_absent_postgres_is_waited_for_and_then_reported(
 @pytest.mark.req("F11")
 def test_results_survive_a_postgres_that_goes_away_during_the_work(make: Make, connection: Connection) -> None:
     class Cutting(testing.ScriptedVerifier):
-        def verify(self, items: Sequence[pipeline.verification.Item]) -> list[pipeline.verification.Findings]:
+        def verify(self, items: Sequence[verification.Item]) -> list[verification.Findings]:
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'aftercheck-checker'"
             )
