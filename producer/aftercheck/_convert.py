@@ -99,7 +99,7 @@ def _attributes(given: Mapping[str, object], slimmer: Slimmer, content: bool) ->
         if name in _STABLE_KEYS:
             clean[key] = slimmer.text(str(value), STABLE_SCOPE)
             continue
-        clean[key], cut = slimmer.attribute(value)
+        clean[key], cut = slimmer.attribute(value, name)
         if cut:
             truncated.append(key)
     return clean, truncated

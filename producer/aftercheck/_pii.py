@@ -108,6 +108,7 @@ _EAST = re.compile(
 )
 _GERMAN = re.compile(r"\(?0\d{2,4}\)?(?: ?/ ?| |-)\d{3,4}[ -]?\d{3,5}")
 _POLISH = re.compile(r"[4-8]\d{2}-\d{3}-\d{3}|\(?\d{2}\)? \d{3}-\d{2}-\d{2}")
+_SIGNED = re.compile(r"\+\d{1,3}(?:[  .]\d{3})+")
 _DATE = re.compile(r"(?:19|20)\d\d[-./ ](?:0?[1-9]|1[0-2])[-./ ]\d|[0-3]?\d[-./][01]?\d[-./](?:19|20)\d\d")
 
 
@@ -118,7 +119,7 @@ def _phone(text: str, match: re.Match[str]) -> int:
         return 0
     length = len(raw)
     if raw[0] == "+":
-        return length if len(digits) >= 8 else 0
+        return length if len(digits) >= 8 and not (len(digits) < 10 and _SIGNED.fullmatch(raw)) else 0
     if raw.startswith("00") and len(digits) >= 10 and raw[2:3] not in ("0", " ", "-", "."):
         return length
     if _PHONE_WORDS.search(text[max(0, match.start("v") - 40) : match.start("v")]):
@@ -233,10 +234,10 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "PESEL", r"pesel\w{0,3}[\s:]{1,3}(?:\w{2,6}\s)?(?P<v>\d{11})(?!\d)", ("esel", "ESEL"), _pesel, re.IGNORECASE
     ),
-    _rule("CARD", r"(?<![\w.,\-])\d(?:[  \-]?\d){12,18}(?![\w])(?![.,]\d)", (), _card),
+    _rule("CARD", r"(?<![\w\-])(?<!\d[.,])\d(?:[  \-]?\d){12,18}(?!\w)(?!\.\d)", (), _card),
     _rule(
         "PHONE",
-        r"(?<![\w.,:/\-+])"
+        r"(?<![\w+\-/])(?<!\d[.,:])"
         r"(?P<v>(?:\+|\(\+?(?=\d{1,4}\)))?\d(?:[  .\-()/‐-–]{0,3}\d){6,16})(?![\w%€$£])(?![.,:/\-]\d)",
         (),
         _phone,
@@ -244,7 +245,29 @@ RULES: tuple[Rule, ...] = (
 )
 """In order: a later rule sees the placeholders of the earlier ones."""
 
-DIGIT_RUN = re.compile(r"\d(?:[^A-Za-zА-я\n]{0,3}\d){6}")
+DIGIT_RUN = re.compile(r"\d(?:[^A-Za-zА-я\n\d]{0,3}\d){6}")
 """Rules for numbers are tried only where seven digits stand close together."""
 
 NUMBER_KINDS = frozenset({"SSN", "PESEL", "CARD", "PHONE", "IBAN"})
+
+_NAMES = {
+    "KEY": re.compile(
+        r"(?:.*[._\-])?(?:password|passwd|pwd|secret|api_?key|access_?token|auth_?token|refresh_?token|client_?secret"
+        r"|private_?key|authorization|credentials?|hasło|пароль|passwort)",
+        re.IGNORECASE,
+    ),
+    "PHONE": re.compile(
+        r"(?:.*[._\-])?(?:phone|telephone|telefon|mobile|mobil|fax|tel|phone_?number|телефон|тел)", re.IGNORECASE
+    ),
+}
+
+
+def kind_by_name(name: str, value: str) -> str | None:
+    """Kind of a value that its key gives away, as in `{"password": "..."}`; None for all others."""
+    if len(value) < 4 or len(value) > 4_096 or value.startswith("<"):
+        return None
+    if _NAMES["KEY"].fullmatch(name):
+        return "KEY"
+    if 7 <= len(digits_of(value)) <= 15 and len(value) <= 30 and _NAMES["PHONE"].fullmatch(name):
+        return "PHONE"
+    return None

@@ -32,6 +32,14 @@ class Redactor:
             return self._piece(text, scope)
         return "".join(self._piece(piece, scope) for piece in pieces(text))
 
+    def redact_named(self, name: str, value: str, scope: str) -> str | None:
+        """Return a placeholder for a value whose key says what it is; None when the key says nothing."""
+        kind = _pii.kind_by_name(name[-80:], value)
+        return None if kind is None else self._placeholder(kind, value, scope)
+
+    def _placeholder(self, kind: str, value: str, scope: str) -> str:
+        return f"<{kind}_{self.digest(_normalised(kind, value), scope, kind)}>"
+
     def digest(self, value: str, scope: str, kind: str) -> str:
         """The hex digits of a placeholder."""
         message = f"{scope}\0{kind}\0{value}".encode("utf-8", "replace")
@@ -55,10 +63,7 @@ class Redactor:
             length = rule.accept(text, match)
             if length and start >= done:
                 value = text[start : start + length]
-                parts += [
-                    text[done:start],
-                    f"<{rule.kind}_{self.digest(_normalised(rule.kind, value), scope, rule.kind)}>",
-                ]
+                parts += [text[done:start], self._placeholder(rule.kind, value, scope)]
                 done = start + length
         if not parts:
             return text

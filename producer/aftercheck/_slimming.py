@@ -52,11 +52,17 @@ class Slimmer:
         self._nodes = 0
         self.cut = False
 
-    def attribute(self, value: object) -> tuple[Json, bool]:
+    def attribute(self, value: object, name: str = "") -> tuple[Json, bool]:
         """Return the clean value and whether it was cut. JSON strings stay JSON strings."""
         self._nodes = 0
         self.cut = False
-        return self._value(value, 0, 0), self.cut
+        hidden = self._hidden(name, value) if name else None
+        return (self._value(value, 0, 0) if hidden is None else hidden), self.cut
+
+    def _hidden(self, name: str, value: object) -> str | None:
+        if type(value) is int and 0 < value < 10**16:
+            value = str(value)
+        return self._redactor.redact_named(name, value, self._scope) if isinstance(value, str) else None
 
     def text(self, text: str, scope: str | None = None) -> str:
         """Clean a plain text; `scope` replaces the trace id, for values that must be equal across traces."""
@@ -112,8 +118,9 @@ class Slimmer:
             if blob is not None and name == blob[0]:
                 clean = self.text(blob[1])
                 result[key] = base64.b64encode(clean.encode()).decode()
-            else:
-                result[key] = self._value(value, depth + 1, nested)
+                continue
+            hidden = self._hidden(key, value)
+            result[key] = self._value(value, depth + 1, nested) if hidden is None else hidden
         return result
 
     def _string(self, text: str, depth: int, nested: int) -> Json:

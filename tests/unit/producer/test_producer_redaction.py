@@ -56,6 +56,7 @@ The range 100-200-300 and 2020/2021/2022; 12/31/2024; 0.000001234; 6.022e23; 52.
 The 2020 2021 2022 2023 seasons; 10 20 30 40 50 60 70; 2,147,483,647; 4294967295; 299 792 458 m/s; 1 609 344 mm.
 Total: 12 345 678,90 zł; KRS 0000123456; NIP 526-000-12-46; ticket 20261130-001; 2026-11-30 2026-12-01.
 The secret of growth: patience. Password policy: change it. Bearer bonds pay 5 %. sk-learn and e-mail @home.
+growth of +12 345 678 units and +1 234 567; 10:1234567; -1234567.
 Станом на 24.08.2024 населення 2 952 301; бюджет 45 678 901,23 грн; тираж 100 000."""
 
 
@@ -92,6 +93,26 @@ def test_question_and_context_keep_the_same_placeholder() -> None:
     short = REDACTOR.redact("tel. 601 234 567", "t").removeprefix("tel. ")
     assert REDACTOR.redact("+48 601-234-567", "t") == short
     assert REDACTOR.redact("4111111111111111", "t") == REDACTOR.redact("4111 1111 1111 1111", "t")
+
+
+@pytest.mark.req("S01")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tel:601234567",
+        "tel:+14155552671",
+        "tel.601234567",
+        "Jan,601-234-567,Nowak",
+        '"phone":"+48601234567"',
+        "card,4111111111111111,12/28",
+        "mailto:jan@example.com?subject=x",
+        "https://x.example/?q=jan%40example.com&y=1",
+    ],
+)
+def test_data_glued_to_punctuation_is_found(text: str) -> None:
+    clean = REDACTOR.redact(text, "t")
+    assert "<" in clean
+    assert not any(secret in clean for secret in ("601234567", "4155552671", "601-234-567", "41111111", "jan"))
 
 
 def test_a_number_that_fails_its_check_digit_stays() -> None:

@@ -115,6 +115,17 @@ def test_numbers_and_keys_are_redacted_too() -> None:
     assert json.loads(clean)["n"] == 12345678901
 
 
+@pytest.mark.req("S01")
+def test_a_key_gives_its_value_away() -> None:
+    arguments = {"password": "hunter22", "db.api_key": "abcdef", "phone": "601234567", "tel": 601234567}
+    clean = cast("str", _clean(json.dumps(arguments)))
+    for secret in ("hunter22", "abcdef", "601234567"):
+        assert secret not in clean
+    harmless = {"tokens": 12345678, "secretary": "Jan Nowak", "mobile": "yes, since 2019", "phone": "unknown"}
+    assert json.loads(cast("str", _clean(json.dumps(harmless)))) == harmless
+    assert _slimmer().attribute("hunter22", "http.request.header.authorization")[0] != "hunter22"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
