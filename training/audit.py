@@ -1,6 +1,6 @@
 """Print built rows of each operator for reading by eye; the precision found goes into the model card.
 
-    python -m training.audit [--phase c] [--count 100] [--operator NAME] [--windows]
+python -m training.audit [--phase c] [--count 100] [--operator NAME] [--windows]
 """
 
 from __future__ import annotations

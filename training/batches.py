@@ -42,7 +42,7 @@ def epoch_order(data: Encoded, seed: int, epoch: int, budget: int) -> list[list[
     """Batches of row numbers, each at most `budget` tokens after padding; twins stay together."""
     random = np.random.default_rng([seed, epoch])
     groups = _groups(data)
-    random.shuffle(groups)  # type: ignore[arg-type]
+    random.shuffle(groups)
     lengths = np.diff(data.offsets)
     batches: list[list[int]] = []
     for start in range(0, len(groups), POOL):
@@ -54,7 +54,7 @@ def epoch_order(data: Encoded, seed: int, epoch: int, budget: int) -> list[list[
                 current = []
             current = current + group
         batches.append(current)
-    random.shuffle(batches)  # type: ignore[arg-type]
+    random.shuffle(batches)
     return batches
 
 

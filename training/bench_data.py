@@ -14,8 +14,20 @@ from typing import Any
 from .format import clean
 from .window import sentences
 
-ENGLISH_SETS = ("ragtruth", "wice", "summedits", "qags", "attributionbench", "factcheckbench", "climate_fever", "q2_wow",
-                "begin", "fib_xsum", "xquad_ru_en", "halueval_qa")
+ENGLISH_SETS = (
+    "ragtruth",
+    "wice",
+    "summedits",
+    "qags",
+    "attributionbench",
+    "factcheckbench",
+    "climate_fever",
+    "q2_wow",
+    "begin",
+    "fib_xsum",
+    "xquad_ru_en",
+    "halueval_qa",
+)
 MAX_SENTENCES = 12
 
 
@@ -60,7 +72,15 @@ def _ragtruth(row: dict[str, Any]) -> Iterator[Case]:
         hit = [s for s in spans if s["start"] < high and s["end"] > low]
         bad = [s for s in real if s["start"] < high and s["end"] > low]
         if len(sentence.split()) >= 4 and not (hit and not bad) and not sentence.endswith(":"):
-            yield Case("ragtruth", row["task"], (sentence,), row["query"] or "", _passages(row["context"]), int(not bad), before)
+            yield Case(
+                "ragtruth",
+                row["task"],
+                (sentence,),
+                row["query"] or "",
+                _passages(row["context"]),
+                int(not bad),
+                before,
+            )
         before = sentence
 
 

@@ -1,6 +1,7 @@
 """Balanced accuracy on the visible benchmark: macro over labels inside each stratum, averaged over strata.
 
-    python -m training.bench_quick [--limit 400] [--weights FILE.pt | --onnx FOLDER] [--trial FOLDER] [--words 170]
+python -m training.bench_quick [--limit 400] [--weights FILE.pt] [--onnx FOLDER] [--trial FOLDER]
+[--words 170] [--sets NAME ...] [--detail]
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .bench_data import Case, load_cases
+from .bench_data import ENGLISH_SETS, Case, load_cases
 from .format import segment_b
 from .score import Score, containment, onnx_scorer, torch_scorer, trial_scorer
 from .settings import load_settings
@@ -29,7 +30,11 @@ def pairs_of(cases: Sequence[Case], words: int, bare: bool = False) -> tuple[lis
         for claim in case.claims:
             query = f"{case.question} {claim}" if len(claim.split()) < 4 else claim
             window = select_window(query, case.question, case.passages, words)
-            text = (query if bare else segment_b(claim, case.question, case.previous if claim[:4] in ("It i", "They") else ""))
+            text = (
+                query
+                if bare
+                else segment_b(claim, case.question, case.previous if claim[:4] in ("It i", "They") else "")
+            )
             pairs.append((window, text))
             owner.append(number)
     return pairs, owner
@@ -43,7 +48,7 @@ def lowest(values: NDArray[np.float32], owner: Sequence[int], count: int) -> NDA
 
 
 def by_stratum(cases: Sequence[Case], supported: NDArray[np.bool_]) -> dict[str, dict[str, float]]:
-    """set -> stratum -> balanced accuracy; strata with a class below five cases are skipped."""
+    """Set -> stratum -> balanced accuracy; strata with a class below five cases are skipped."""
     groups: dict[tuple[str, str], list[tuple[int, bool]]] = defaultdict(list)
     for case, decision in zip(cases, supported, strict=True):
         groups[case.dataset, case.stratum].append((case.supported, bool(decision)))
@@ -78,7 +83,9 @@ def show(name: str, result: dict[str, float]) -> None:
     print(f"{name:28s} " + " ".join(f"{k} {v:.1f}" for k, v in result.items()), flush=True)
 
 
-def measure(name: str, score: Score, cases: Sequence[Case], words: int, bare: bool, detail: bool) -> NDArray[np.float32]:
+def measure(
+    name: str, score: Score, cases: Sequence[Case], words: int, bare: bool, detail: bool
+) -> NDArray[np.float32]:
     """Score, print at threshold 0.5 and at the best one; the lowest support logit of each case."""
     pairs, owner = pairs_of(cases, words, bare)
     values = lowest(score(pairs)[:, 0], owner, len(cases))
@@ -101,10 +108,11 @@ def main() -> None:
     parser.add_argument("--trial", type=Path)
     parser.add_argument("--words", type=int, default=DEFAULT_BUDGET_WORDS)
     parser.add_argument("--detail", action="store_true")
+    parser.add_argument("--sets", nargs="*", default=list(ENGLISH_SETS))
     options = parser.parse_args()
     settings = load_settings()
     torch.set_num_threads(settings.threads)
-    cases = load_cases(settings.data, limit=options.limit)
+    cases = load_cases(settings.data, tuple(options.sets), options.limit)
     print(f"{len(cases)} cases")
     floor = np.array([min(containment(c, case.passages) for c in case.claims) for case in cases], np.float32)
     threshold, best = best_threshold(cases, floor)
@@ -113,7 +121,14 @@ def main() -> None:
         measure("trial", trial_scorer(options.trial), cases, options.words, True, options.detail)
     if options.weights:
         state = torch.load(options.weights, weights_only=True)
-        measure(options.weights.stem, torch_scorer(state.get("average", state)), cases, options.words, False, options.detail)
+        measure(
+            options.weights.stem,
+            torch_scorer(state.get("average", state)),
+            cases,
+            options.words,
+            False,
+            options.detail,
+        )
     if options.onnx:
         measure(options.onnx.name, onnx_scorer(options.onnx), cases, options.words, False, options.detail)
 

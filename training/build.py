@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from random import Random
 
+import numpy as np
+
 from .bank import Bank, detokenise, document_texts
 from .context_window import BUDGETS
-from .encode import encode_rows, load_tokenizer
+from .encode import Encoded, encode_rows, load_tokenizer
 from .format import clean, segment_a
 from .human import document_rows, sentence_rows, token_rows
 from .model import backbone_folder
@@ -41,15 +43,25 @@ def short_rows(settings: Settings, random: Random) -> list[Row]:
         random.shuffle(pairs)
         positive = [p for p in pairs if p.support]
         negative = [p for p in pairs if not p.support][: len(positive) * 5 // 4]
-        out += [Row(segment_a([sentences(p.premise)]), clean(p.hypothesis), p.support, p.contradiction, name)
-                for p in positive + negative if not is_held(p.premise)]
+        out += [
+            Row(segment_a([sentences(p.premise)]), clean(p.hypothesis), p.support, p.contradiction, name)
+            for p in positive + negative
+            if not is_held(p.premise)
+        ]
     return out
 
 
 def human_bases(settings: Settings) -> list[Base]:
     """Supported claims that people wrote, with their passages."""
     out: list[Base] = []
-    for name in ("fever_nli_binary", "factcg_cg2c", "semiauto_nli_wiki", "mnli_binary", "fever_symmetric", "faithdial_audit"):
+    for name in (
+        "fever_nli_binary",
+        "factcg_cg2c",
+        "semiauto_nli_wiki",
+        "mnli_binary",
+        "fever_symmetric",
+        "faithdial_audit",
+    ):
         for pair in english_pairs(settings.data, name):
             claim = clean(detokenise(pair.hypothesis))
             if pair.support and 5 <= len(claim.split()) <= 40 and not claim.endswith("?"):
@@ -71,14 +83,25 @@ def record_rows(settings: Settings, maker: PairMaker, random: Random) -> Iterato
             if made is None:
                 continue
             edit, name, held, budget = made, "table", is_held(passage), random.choice(BUDGETS)
-        question = "Write an objective overview of the business." if name == "record" and random.random() < 0.3 else ""
+        question = (
+            "Write an objective overview of the business." if name == "record" and random.random() < 0.3 else ""
+        )
         for text, spans, support in ((edit.positive, [], 1), (edit.negative, edit.spans, 0)):
-            yield Row(select_window(text, question, [passage], budget), text, support, -1 if support else edit.contradiction,
-                      name, question, pair=maker.pair, spans=spans, held=held)
+            yield Row(
+                select_window(text, question, [passage], budget),
+                text,
+                support,
+                -1 if support else edit.contradiction,
+                name,
+                question,
+                pair=maker.pair,
+                spans=spans,
+                held=held,
+            )
 
 
 def synthetic_rows(settings: Settings, bank: Bank, maker: PairMaker, random: Random, count: int) -> Iterator[Row]:
-    """`count` rows: 39 % on document sentences, 35 % on human claims, 14 % removals (whole or partial), 12 % records."""
+    """`count` rows: 39 % document sentences, 35 % human claims, 14 % removals (whole or partial), 12 % records."""
     people, documents = human_bases(settings), sentence_bases(bank, random)
     records = record_rows(settings, maker, random)
     made = 0
@@ -136,8 +159,36 @@ def store(settings: Settings, name: str, rows: list[Row]) -> None:
     encoded.save(part)
     part.replace(settings.rows / f"{name}.npz")
     counts = Counter((row.operator, row.support) for row in train)
-    print(name, len(train), f"supported {encoded.support.mean():.3f} tokens {len(encoded.ids) / len(train):.1f}",
-          json.dumps({f"{k[0]}:{k[1]}": v for k, v in sorted(counts.items())}), flush=True)
+    print(
+        name,
+        len(train),
+        f"supported {encoded.support.mean():.3f} tokens {len(encoded.ids) / len(train):.1f}",
+        json.dumps({f"{k[0]}:{k[1]}": v for k, v in sorted(counts.items())}),
+        flush=True,
+    )
+
+
+def thin(settings: Settings, source: str, name: str, tokens: int, share: float) -> None:
+    """Phase `name`: the rows of `source` up to `tokens` long and a share of the longer ones, for a busy machine."""
+    data = Encoded.load(settings.rows / f"{source}.npz")
+    lengths, draw = np.diff(data.offsets), np.random.default_rng(settings.seed)
+    longest: dict[int, int] = defaultdict(int)
+    for pair, length in zip(data.pair.tolist(), lengths.tolist(), strict=True):
+        longest[pair] = max(longest[pair], length)
+    lucky = {pair: bool(draw.random() < share) for pair in longest}
+    kept = [
+        i
+        for i, (pair, length) in enumerate(zip(data.pair.tolist(), lengths.tolist(), strict=True))
+        if (longest[pair] <= tokens or lucky[pair] if pair >= 0 else length <= tokens or draw.random() < share)
+    ]
+    chosen = data.select(np.array(kept, np.int64))
+    chosen.save(settings.rows / f"{name}.npz")
+    print(
+        name,
+        len(chosen),
+        f"supported {chosen.support.mean():.3f} tokens {len(chosen.ids) / len(chosen):.1f}",
+        flush=True,
+    )
 
 
 def build(settings: Settings, wanted: list[str]) -> None:
@@ -149,11 +200,13 @@ def build(settings: Settings, wanted: list[str]) -> None:
         store(settings, "b", mixed_rows(settings, settings.seed + 1, 44_000, 0.35))
     if "c" in wanted:
         store(settings, "c", mixed_rows(settings, settings.seed + 2, 60_000, 0.35))
+    if "d" in wanted:
+        thin(settings, "c", "d", 144, 0.2)
 
 
 def main() -> None:
     """Build the phases named on the command line, or all."""
-    build(load_settings(), sys.argv[1:] or ["a", "b", "c"])
+    build(load_settings(), sys.argv[1:] or ["a", "b", "c", "d"])
 
 
 if __name__ == "__main__":

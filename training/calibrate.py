@@ -75,8 +75,11 @@ def report(rows: Sequence[Row], logits: Floats) -> dict[str, float]:
     groups: dict[str, dict[int, list[bool]]] = defaultdict(lambda: {0: [], 1: []})
     for row, logit in zip(rows, logits, strict=True):
         groups[row.operator][row.support].append((logit > 0) == bool(row.support))
-    out = {name: 50 * (float(np.mean(g[0])) + float(np.mean(g[1]))) for name, g in sorted(groups.items())
-           if min(len(g[0]), len(g[1])) >= 20}
+    out = {
+        name: 50 * (float(np.mean(g[0])) + float(np.mean(g[1])))
+        for name, g in sorted(groups.items())
+        if min(len(g[0]), len(g[1])) >= 20
+    }
     return {**out, "mean": float(np.mean(list(out.values())))}
 
 
@@ -88,7 +91,9 @@ def main() -> None:
     options = parser.parse_args()
     folder: Path = options.folder
     rows = held_rows(load_settings(), options.rows)
-    logits = onnx_scorer(folder)([(r.window, segment_b(r.claim, r.question, r.previous)) for r in rows]).astype(np.float64)
+    logits = onnx_scorer(folder)([(r.window, segment_b(r.claim, r.question, r.previous)) for r in rows]).astype(
+        np.float64
+    )
     labels, weights = np.array([row.support for row in rows], np.float64), equal_weights(rows)
     (scale,), offset = logistic(logits[:, :1], labels, weights)
     fold(folder, scale, offset)
@@ -98,11 +103,18 @@ def main() -> None:
     value = json.loads((folder / "config.json").read_text())
     value["files"]["model.onnx"] = digest(folder / "model.onnx")
     value["thresholds"] = {"support": 0.5, "platt_scale": round(scale, 6), "platt_offset": round(offset, 6)}
-    value["stacker"] = {"features": list(FEATURES), "coefficients": [round(x, 6) for x in coefficients],
-                        "intercept": round(intercept, 6)}
+    value["stacker"] = {
+        "features": list(FEATURES),
+        "coefficients": [round(x, 6) for x in coefficients],
+        "intercept": round(intercept, 6),
+    }
     value["held_out"] = {k: round(v, 1) for k, v in report(rows, logits[:, 0]).items()}
     (folder / "config.json").write_text(json.dumps(value, indent=1) + "\n")
-    print(json.dumps({"rows": len(rows), **value["thresholds"], "held_out": value["held_out"], "stacker": value["stacker"]}))
+    print(
+        json.dumps(
+            {"rows": len(rows), **value["thresholds"], "held_out": value["held_out"], "stacker": value["stacker"]}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -9,33 +9,46 @@ from .operators.polarity import contract, synonym
 
 _PAREN = re.compile(r" ?\([^()]{1,80}\)")
 _APPOSITIVE = re.compile(r"([A-Z][\w'’-]+), (?:an?|the) [^,]{5,60}, (is|was|has|had|said|will|can|won|did)\b")
-_LEAD = re.compile(r"^((?:In|On|At|During|After|Before|By|Since|From|For) [^,]{3,40}), (the |a |he |she |it |they |[A-Z])")
-_TRAIL = re.compile(r"^(?!(?:In|On|At|During)\b)([A-Z][^,;:]{15,120}?) ((?:in|on|during|since) (?:[A-Z][a-z]+ )?(?:\d{1,2}, )?\d{4})\.$")
+_LEAD = re.compile(
+    r"^((?:In|On|At|During|After|Before|By|Since|From|For) [^,]{3,40}), (the |a |he |she |it |they |[A-Z])"
+)
+_TRAIL = re.compile(
+    r"^(?!(?:In|On|At|During)\b)([A-Z][^,;:]{15,120}?) ((?:in|on|during|since) (?:[A-Z]\w+ )?(?:\d{1,2}, )?\d{4})\.$"
+)
 _BECAUSE = re.compile(r"^([A-Z][^,;:]{15,110}) because ([^,;:]{10,110})\.$")
 _NAME_START = re.compile(r"^(?:[A-Z][\w'’-]+ [A-Z]|[A-Z]{2,}|I\b)")
 FRAMES = (
-    "According to the text, {}", "According to the passage, {}", "The text states that {}", "The passage says that {}",
-    "Based on the provided information, {}", "The document mentions that {}", "As stated in the source, {}",
-    "It is reported that {}", "Based on the given passages, {}", "According to the article, {}",
+    "According to the text, {}",
+    "According to the passage, {}",
+    "The text states that {}",
+    "The passage says that {}",
+    "Based on the provided information, {}",
+    "The document mentions that {}",
+    "As stated in the source, {}",
+    "It is reported that {}",
+    "Based on the given passages, {}",
+    "According to the article, {}",
 )
 
 
 def lower_first(text: str) -> str:
     """Lower the first letter of a common opening word; names keep their capital."""
-    opening = re.match(r"(?:The|A|An|It|He|She|They|This|These|Those|There|In|On|At|Some|Many|His|Her|Its|Their|We|You)\b", text)
+    opening = re.match(
+        r"(?:The|A|An|It|He|She|They|This|These|Those|There|In|On|At|Some|Many|His|Her|Its|Their|We|You)\b", text
+    )
     return text[:1].lower() + text[1:] if opening else text
 
 
-def _drop_paren(text: str, random: Random) -> str:
+def _drop_paren(text: str, _random: Random) -> str:
     return _PAREN.sub("", text, count=1)
 
 
-def _drop_appositive(text: str, random: Random) -> str:
+def _drop_appositive(text: str, _random: Random) -> str:
     return _APPOSITIVE.sub(r"\1 \2", text, count=1)
 
 
-def _move_lead(text: str, random: Random) -> str:
-    """`In 1990, the band broke up.` -> `The band broke up in 1990.`"""
+def _move_lead(text: str, _random: Random) -> str:
+    """Turn `In 1990, the band broke up.` into `The band broke up in 1990.`."""
     match = _LEAD.match(text)
     if match is None or not text.endswith(".") or "," in text[match.end() :] or len(text.split()) > 24:
         return text
@@ -43,13 +56,13 @@ def _move_lead(text: str, random: Random) -> str:
     return f"{rest[:1].upper()}{rest[1:]} {match[1][:1].lower()}{match[1][1:]}."
 
 
-def _move_trail(text: str, random: Random) -> str:
-    """`The band broke up in 1990.` -> `In 1990, the band broke up.`"""
+def _move_trail(text: str, _random: Random) -> str:
+    """Turn `The band broke up in 1990.` into `In 1990, the band broke up.`."""
     match = _TRAIL.match(text)
     return f"{match[2][:1].upper()}{match[2][1:]}, {lower_first(match[1])}." if match else text
 
 
-def _because(text: str, random: Random) -> str:
+def _because(text: str, _random: Random) -> str:
     match = _BECAUSE.match(text)
     return f"Because {match[2]}, {lower_first(match[1])}." if match else text
 
@@ -58,13 +71,23 @@ def _frame(text: str, random: Random) -> str:
     return random.choice(FRAMES).format(lower_first(text))
 
 
-def _swap_and(text: str, random: Random) -> str:
+def _swap_and(text: str, _random: Random) -> str:
     """`A and B` of two names exchanged."""
     return re.sub(r"\b([A-Z]\w+) and ([A-Z]\w+)\b(?! [A-Z])", r"\2 and \1", text, count=1)
 
 
-_CHANGES = (_drop_paren, _drop_appositive, _move_lead, _move_trail, _because, _swap_and, synonym, synonym, synonym,
-            lambda text, random: contract(text, random))
+_CHANGES = (
+    _drop_paren,
+    _drop_appositive,
+    _move_lead,
+    _move_trail,
+    _because,
+    _swap_and,
+    synonym,
+    synonym,
+    synonym,
+    contract,
+)
 
 
 def disturb(text: str, random: Random, rounds: int = 3) -> str:
@@ -74,8 +97,19 @@ def disturb(text: str, random: Random, rounds: int = 3) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-CHAT = ("Yes, {}", "I know that {}", "Oh yes, {}", "Well, {}", "I think {}", "Sure! {}", "Did you know that {}",
-        "I believe {}", "That's right, {}", "Interesting, {}", "I'm not sure, but {}")
+CHAT = (
+    "Yes, {}",
+    "I know that {}",
+    "Oh yes, {}",
+    "Well, {}",
+    "I think {}",
+    "Sure! {}",
+    "Did you know that {}",
+    "I believe {}",
+    "That's right, {}",
+    "Interesting, {}",
+    "I'm not sure, but {}",
+)
 
 
 def surface_noise(text: str, random: Random) -> tuple[str, int]:

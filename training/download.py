@@ -42,7 +42,9 @@ def _fever_symmetric(text: str) -> Iterator[Record]:
         row = json.loads(line)
         label = row.get("gold_label") or row.get("label")
         if label in labels:
-            yield _record("fever_symmetric", row.get("evidence_sentence") or row["evidence"], row["claim"], labels[label])
+            yield _record(
+                "fever_symmetric", row.get("evidence_sentence") or row["evidence"], row["claim"], labels[label]
+            )
 
 
 def _med(text: str) -> Iterator[Record]:
@@ -58,17 +60,30 @@ def _folio(text: str) -> Iterator[Record]:
     labels = {"True": "entailment", "False": "contradiction", "Unknown": "neutral", "Uncertain": "neutral"}
     for line in text.splitlines():
         row = json.loads(line)
-        premise = " ".join(row["premises"]) if isinstance(row["premises"], list) else row["premises"].replace("\n", " ")
+        premise = (
+            " ".join(row["premises"]) if isinstance(row["premises"], list) else row["premises"].replace("\n", " ")
+        )
         yield _record("folio", premise, row["conclusion"], labels[row["label"]])
 
 
 SOURCES = (
-    Source("fever_symmetric", "TalSchuster/FeverSymmetric", "fa25d17e73",
-           ("symmetric_v0.2/fever_symmetric_dev.jsonl", "symmetric_v0.2/fever_symmetric_test.jsonl"),
-           "MIT; Wikipedia text CC BY-SA 3.0", _fever_symmetric),
+    Source(
+        "fever_symmetric",
+        "TalSchuster/FeverSymmetric",
+        "fa25d17e73",
+        ("symmetric_v0.2/fever_symmetric_dev.jsonl", "symmetric_v0.2/fever_symmetric_test.jsonl"),
+        "MIT; Wikipedia text CC BY-SA 3.0",
+        _fever_symmetric,
+    ),
     Source("med", "verypluming/MED", "860ba36ce9", ("MED.tsv",), "CC BY-SA 4.0", _med),
-    Source("folio", "Yale-LILY/FOLIO", "5d7bb84c7e", ("data/v0.0/folio-train.jsonl", "data/v0.0/folio-validation.jsonl"),
-           "CC BY-SA 4.0", _folio),
+    Source(
+        "folio",
+        "Yale-LILY/FOLIO",
+        "5d7bb84c7e",
+        ("data/v0.0/folio-train.jsonl", "data/v0.0/folio-validation.jsonl"),
+        "CC BY-SA 4.0",
+        _folio,
+    ),
 )
 MANUAL = {
     "fever_nli_binary": "salesforce/DocNLI, binary-FEVER-NLI (BSD-3; CC BY-SA 3.0)",
@@ -86,7 +101,7 @@ MANUAL = {
 
 def _fetch(source: Source, path: str) -> str:
     address = f"https://raw.githubusercontent.com/{source.repository}/{source.commit}/{path}"
-    with urllib.request.urlopen(address, timeout=60) as reply:  # noqa: S310 - the scheme is fixed above
+    with urllib.request.urlopen(address, timeout=60) as reply:
         return str(reply.read().decode("utf-8"))
 
 

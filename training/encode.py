@@ -43,6 +43,20 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.support)
 
+    def select(self, rows: NDArray[np.int64]) -> Encoded:
+        """The named rows, in that order."""
+        lengths = np.diff(self.offsets)[rows]
+        flat = np.concatenate([np.arange(self.offsets[r], self.offsets[r + 1]) for r in rows])
+        return Encoded(
+            ids=self.ids[flat],
+            tokens=self.tokens[flat],
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            start_b=self.start_b[rows],
+            support=self.support[rows],
+            contradiction=self.contradiction[rows],
+            pair=self.pair[rows],
+        )
+
     def save(self, path: Path) -> None:
         """One npz file."""
         np.savez(path, **{name: getattr(self, name) for name in self.__dataclass_fields__})

@@ -1,6 +1,6 @@
 """Write a release folder: model.onnx, tokenizer.json, config.json (the card is written by `card`).
 
-    python -m training.export FOLDER [--weights FILE.pt]
+python -m training.export FOLDER [--weights FILE.pt]
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ def config(folder: Path) -> dict[str, object]:
         "window_words": DEFAULT_BUDGET_WORDS,
         "markers": {"gap": GAP, "question": QUESTION, "previous": PREVIOUS, "claim": CLAIM},
         "inputs": "input_ids, token_type_ids, attention_mask: int64 (n, length)",
-        "outputs": "logits, float32: support (n); contradiction (n), given not supported; tokens (n, length), unsupported",
+        "outputs": "logits, float32: support (n), contradiction (n) if not supported, tokens (n, length) unsupported",
     }
 
 
 def export(weights: Path, folder: Path) -> None:
     """Write the folder and print its sizes."""
     folder.mkdir(parents=True, exist_ok=True)
-    state = {k: v.float().numpy().astype(np.float32) for k, v in load_weights(weights).items() if v.dtype.is_floating_point}
+    state = {
+        k: v.float().numpy().astype(np.float32) for k, v in load_weights(weights).items() if v.dtype.is_floating_point
+    }
     model = build_graph(state)
     onnx.checker.check_model(model)
     onnx.save(model, str(folder / "model.onnx"))

@@ -1,6 +1,6 @@
 """Gates of the quantised model: paired against fp32, alone against in batches. Exit status 1 when one fails.
 
-    python -m training.gates FOLDER --weights FILE.pt [--limit 120]
+python -m training.gates FOLDER --weights FILE.pt [--limit 120]
 """
 
 from __future__ import annotations

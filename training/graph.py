@@ -46,7 +46,7 @@ class Graph:
         return self.op("Mul", [wide, factor], f"{name}.weight")
 
     def linear(self, value: str, name: str, weight: Array, bias: Array) -> str:
-        """value @ weight + bias."""
+        """Value @ weight + bias."""
         product = self.op("MatMul", [value, self.narrow(name, weight)], f"{name}.product")
         return self.op("Add", [product, self.constant(f"{name}.bias", bias)], name)
 
@@ -62,7 +62,9 @@ def _embed(graph: Graph, state: dict[str, Array]) -> str:
     scale = np.maximum(np.abs(words).max(1, keepdims=True), 1e-8) / 127.0
     codes = graph.constant("words.int8", np.round(words / scale).astype(np.int8))
     factors = graph.constant("words.scale", scale.astype(np.float32))
-    rows = graph.op("Cast", [graph.op("Gather", [codes, "input_ids"], "words.codes")], "words.cast", to=TensorProto.FLOAT)
+    rows = graph.op(
+        "Cast", [graph.op("Gather", [codes, "input_ids"], "words.codes")], "words.cast", to=TensorProto.FLOAT
+    )
     word = graph.op("Mul", [rows, graph.op("Gather", [factors, "input_ids"], "words.factor")], "words")
     table = graph.constant("types.table", state["encoder.embeddings.token_type_embeddings.weight"])
     kind = graph.op("Gather", [table, "token_type_ids"], "types")
@@ -72,8 +74,12 @@ def _embed(graph: Graph, state: dict[str, Array]) -> str:
     positions = graph.constant("positions.table", state["encoder.embeddings.position_embeddings.weight"])
     place = graph.op("Slice", [positions, zero, length, zero], "positions")
     total = graph.op("Add", [graph.op("Add", [word, kind], "words.typed"), place], "embedded")
-    return graph.norm(total, "embedded.norm", state["encoder.embeddings.LayerNorm.weight"],
-                      state["encoder.embeddings.LayerNorm.bias"])
+    return graph.norm(
+        total,
+        "embedded.norm",
+        state["encoder.embeddings.LayerNorm.weight"],
+        state["encoder.embeddings.LayerNorm.bias"],
+    )
 
 
 def _layer(graph: Graph, state: dict[str, Array], number: int, value: str, mask: str) -> str:
@@ -84,8 +90,10 @@ def _layer(graph: Graph, state: dict[str, Array], number: int, value: str, mask:
         return state[f"{prefix}.{name}.weight"], state[f"{prefix}.{name}.bias"]
 
     name = f"layer{number}"
-    inputs = [graph.linear(value, f"{name}.{key}", part(f"attention.self.{key}")[0].T, part(f"attention.self.{key}")[1])
-              for key in ("query", "key", "value")]
+    inputs = [
+        graph.linear(value, f"{name}.{key}", part(f"attention.self.{key}")[0].T, part(f"attention.self.{key}")[1])
+        for key in ("query", "key", "value")
+    ]
     mixed = graph.op("MultiHeadAttention", [*inputs, "", mask], f"{name}.mixed", MICROSOFT, num_heads=HEADS)
     weight, bias = part("attention.output.dense")
     joined = graph.op("Add", [graph.linear(mixed, f"{name}.joined", weight.T, bias), value], f"{name}.joined.sum")
@@ -101,12 +109,18 @@ def _pool(graph: Graph, hidden: str) -> str:
     """Mean over all tokens, mean and maximum over segment B: (n, 3 * width)."""
     last = graph.constant("last", np.array([-1], np.int64))
     middle = graph.constant("middle", np.array([1], np.int64))
-    every = graph.op("Unsqueeze", [graph.op("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT), last], "every")
-    kinds = graph.op("Unsqueeze", [graph.op("Cast", ["token_type_ids"], "types.float", to=TensorProto.FLOAT), last], "kinds")
+    every = graph.op(
+        "Unsqueeze", [graph.op("Cast", ["attention_mask"], "mask.float", to=TensorProto.FLOAT), last], "every"
+    )
+    kinds = graph.op(
+        "Unsqueeze", [graph.op("Cast", ["token_type_ids"], "types.float", to=TensorProto.FLOAT), last], "kinds"
+    )
     claim = graph.op("Mul", [kinds, every], "claim")
     means = []
     for name, weight in (("all", every), ("claim", claim)):
-        total = graph.op("ReduceSum", [graph.op("Mul", [hidden, weight], f"{name}.kept"), middle], f"{name}.sum", keepdims=0)
+        total = graph.op(
+            "ReduceSum", [graph.op("Mul", [hidden, weight], f"{name}.kept"), middle], f"{name}.sum", keepdims=0
+        )
         count = graph.op("ReduceSum", [weight, middle], f"{name}.count", keepdims=0)
         floor = graph.op("Max", [count, graph.constant(f"{name}.one", np.array(1.0, np.float32))], f"{name}.floor")
         means.append(graph.op("Div", [total, floor], f"{name}.mean"))
@@ -127,7 +141,7 @@ def _heads(graph: Graph, state: dict[str, Array], pooled: str, hidden: str) -> N
 
 
 def build_graph(state: dict[str, Array]) -> onnx.ModelProto:
-    """The whole model. Inputs int64 (n, length); outputs, logits: `support` (n), `contradiction` (n), `tokens` (n, length)."""
+    """The whole model: int64 (n, length) in; logits out: support (n), contradiction (n), tokens (n, length)."""
     graph = Graph()
     value = _embed(graph, state)
     mask = graph.op("Cast", ["attention_mask"], "mask.int", to=TensorProto.INT32)
@@ -135,8 +149,10 @@ def build_graph(state: dict[str, Array]) -> onnx.ModelProto:
         value = _layer(graph, state, number, value, mask)
     pooled = _pool(graph, value)
     _heads(graph, state, pooled, value)
-    inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, ["n", "length"])
-              for n in ("input_ids", "token_type_ids", "attention_mask")]
+    inputs = [
+        helper.make_tensor_value_info(n, TensorProto.INT64, ["n", "length"])
+        for n in ("input_ids", "token_type_ids", "attention_mask")
+    ]
     shapes: dict[str, list[str]] = {"support": ["n"], "contradiction": ["n"], "tokens": ["n", "length"]}
     outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()]
     body = helper.make_graph(graph.nodes, "verifier", inputs, outputs, list(graph.constants.values()))

@@ -13,11 +13,17 @@ from .context_window import BUDGETS, cut
 from .format import clean, segment_a
 from .row import Row
 from .sources import Pair, english_pairs, read_set
-from .window import sentences
 
 _QUESTION = re.compile(r"^(.*?\?)\s+(.+)$")
-_COPIES = {"fever_nli_binary": 1, "oanc_passage_qa": 1, "infotabs": 1, "folio": 1, "faithdial_audit": 3, "factcg_cg2c": 3,
-           "qa_grounding_multi": 4}
+_COPIES = {
+    "fever_nli_binary": 1,
+    "oanc_passage_qa": 1,
+    "infotabs": 1,
+    "folio": 1,
+    "faithdial_audit": 3,
+    "factcg_cg2c": 3,
+    "qa_grounding_multi": 4,
+}
 
 
 def _split(text: str, random: Random) -> tuple[str, str]:
@@ -65,8 +71,14 @@ def sentence_rows(data: Path, bank: Bank, random: Random, is_held: Any) -> Itera
             place = random.randint(0, count)
             runs = [[s] for s in [*others[:place], clean(detokenise(pair.premise)), *others[place:]]]
             window = segment_a(runs if random.random() < 0.5 else [[s for run in runs for s in run]])
-            yield Row(window, clean(detokenise(pair.hypothesis)), pair.support, pair.contradiction, name,
-                      held=bool(is_held(pair.premise)))
+            yield Row(
+                window,
+                clean(detokenise(pair.hypothesis)),
+                pair.support,
+                pair.contradiction,
+                name,
+                held=bool(is_held(pair.premise)),
+            )
 
 
 def _token_spans(claim: str, tokens: list[str], flags: list[bool]) -> list[tuple[int, int]]:
@@ -96,13 +108,21 @@ def token_rows(data: Path, random: Random, first_pair: int, is_held: Any, copies
         held = bool(is_held(str(record["premise"])))
         positive = ""
         if len(spans) == 1 and (spans[0][1] >= len(claim) - 1 or spans[0][0] == 0):
-            rest = claim[: spans[0][0]].rstrip(" ,") + claim[spans[0][1] :] if spans[0][0] else claim[spans[0][1] :].lstrip(" ,")
+            rest = (
+                claim[: spans[0][0]].rstrip(" ,") + claim[spans[0][1] :]
+                if spans[0][0]
+                else claim[spans[0][1] :].lstrip(" ,")
+            )
             positive = rest[:1].upper() + rest[1:] if len(rest.split()) >= 5 else ""
         for copy in range(1 if held else copies):
             budget = random.choice([100, 130, 170, 200])
             previous = before if random.random() < 0.3 else ""
-            shared = {"operator": "wice_tokens", "previous": previous, "held": held,
-                      "pair": first_pair + number * copies + copy if positive else -1}
+            shared: dict[str, Any] = {
+                "operator": "wice_tokens",
+                "previous": previous,
+                "held": held,
+                "pair": first_pair + number * copies + copy if positive else -1,
+            }
             window = cut(claim, "", "\n".join(evidence), [], random, budget, False)
             yield Row(window=window or "", claim=clean(claim), support=0, contradiction=-1, spans=spans, **shared)
             if positive:

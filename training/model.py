@@ -31,7 +31,7 @@ class Verifier(nn.Module):
         self.tokens = nn.Linear(width, 1)
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """int64 (n, length) x 3 -> (n, 2) logits [support, contradiction if unsupported], (n, length) token logits."""
+        """Three int64 (n, length) to logits: (n, 2) support, contradiction if unsupported; (n, length) tokens."""
         hidden = self.encoder(
             input_ids=input_ids, token_type_ids=token_type_ids, attention_mask=attention_mask
         ).last_hidden_state

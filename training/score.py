@@ -19,7 +19,7 @@ from .window import terms
 Pairs = Sequence[tuple[str, str]]
 Logits = NDArray[np.float32]
 Score = Callable[[Pairs], Logits]
-"""(window, segment B) pairs -> (n, 3): support logit, contradiction logit, greatest 3-token mean of the token head."""
+"""(window, segment B) pairs -> (n, 3): support, contradiction, greatest 3-token mean of the token head."""
 
 
 def pad(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -90,7 +90,7 @@ def onnx_scorer(folder: Path, batch: int = 24, threads: int = 2) -> Score:
 
 
 def trial_scorer(folder: Path, batch: int = 24) -> Score:
-    """Scorer of the trial (yardstick): entailment log-odds plus its published offset 1.4; B must be the bare claim."""
+    """Scorer of the trial: entailment log-odds plus its published offset 1.4; B must be the bare claim."""
     from safetensors.torch import load_file
     from transformers import BertConfig, BertModel
 

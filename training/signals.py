@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from .operators.edit import words
 from .operators.entity import names
 from .window import terms
 
 FEATURES = ("support", "contradiction", "token_peak", "containment", "novel_number", "novel_name", "negation_differs")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_WORDS = {w: str(i) for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+_WORDS = {
+    w: str(i) for i, w in enumerate(words("zero one two three four five six seven eight nine ten eleven twelve"))
+}
 _NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
 _PIECE = re.compile(r"(?<=[.!?])\s+|\[unused2\]")
 

@@ -21,12 +21,27 @@ from .row import Row
 from .window import sentences, terms
 
 OPERATORS: tuple[tuple[str, Operator, float], ...] = (
-    ("addition", addition, 7), ("sentence_addition", sentence_addition, 5), ("list_item", list_item, 18),
-    ("number", number, 13), ("date", date, 6), ("entity", entity, 11), ("exchange", exchange, 9),
-    ("splice", splice, 40), ("antonym", antonym, 13), ("negation", negation, 2.5), ("quantifier", quantifier, 9),
+    ("addition", addition, 7),
+    ("sentence_addition", sentence_addition, 5),
+    ("list_item", list_item, 18),
+    ("number", number, 13),
+    ("date", date, 6),
+    ("entity", entity, 11),
+    ("exchange", exchange, 9),
+    ("splice", splice, 40),
+    ("antonym", antonym, 13),
+    ("negation", negation, 2.5),
+    ("quantifier", quantifier, 9),
 )
-_ASK = ("What does the text say about this?", "Summarize the following article.", "Tell me about {}.", "What is known about {}?",
-        "Write a short summary.", "Answer the question from the passages: what about {}?", "Who or what is {}?")
+_ASK = (
+    "What does the text say about this?",
+    "Summarize the following article.",
+    "Tell me about {}.",
+    "What is known about {}?",
+    "Write a short summary.",
+    "Answer the question from the passages: what about {}?",
+    "Who or what is {}?",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +86,28 @@ class PairMaker:
         question, noisy = _question(base.claim, random), random.random() < 0.15
         foreign = random.choice(sentences(distractors[0])) if distractors else ""
         previous = _previous(base, foreign, random)
-        for text, spans, support in ((edit.positive, [], 1), (edit.negative, edit.spans, 0)):
-            text, shift = surface_noise(text, random) if noisy else (text, 0)
+        for plain, spans, support in ((edit.positive, [], 1), (edit.negative, edit.spans, 0)):
+            text, shift = surface_noise(plain, random) if noisy else (plain, 0)
             window = cut(text, question, base.passage, distractors, random, budget, support == 1)
             if window is None or (support and copied(text, window) and random.random() > 0.08):
                 return []
             before = previous
             if not support and random.random() < 0.04:
                 before = disturb(edit.negative, random)  # a repeated falsehood is no evidence
-            out.append(Row(
-                window=window, claim=clean(text), support=support,
-                contradiction=-1 if support else edit.contradiction, operator=name, question=question,
-                previous=before, pair=self.pair, spans=[(a + shift, b + shift) for a, b in spans], held=held))
+            out.append(
+                Row(
+                    window=window,
+                    claim=clean(text),
+                    support=support,
+                    contradiction=-1 if support else edit.contradiction,
+                    operator=name,
+                    question=question,
+                    previous=before,
+                    pair=self.pair,
+                    spans=[(a + shift, b + shift) for a, b in spans],
+                    held=held,
+                )
+            )
         return out
 
     def make(self, base: Base, held: bool) -> list[Row]:
@@ -119,17 +144,24 @@ class PairMaker:
         agreeing, other = (base.passage, altered) if original else (altered, base.passage)
         right = cut(text, question, agreeing, distractors, random, budget, True)
         wrong = cut(text, question, other, distractors, random, budget, False)
-        if right is None or wrong is None or copied(text, right) and random.random() > 0.1:
+        if right is None or wrong is None or (copied(text, right) and random.random() > 0.1):
             return []
         changed = [edit.negative[a:b] for a, b in edit.spans]
         spans = None
         if not original and all(text.count(part) == 1 for part in changed):
             spans = [(text.index(part), text.index(part) + len(part)) for part in changed]
         self.pair += 1
-        shared: dict[str, Any] = {"claim": clean(text), "operator": f"{name}_mirror", "question": question,
-                                  "pair": self.pair, "held": held}
-        return [Row(window=right, support=1, contradiction=-1, spans=[], **shared),
-                Row(window=wrong, support=0, contradiction=edit.contradiction, spans=spans, **shared)]
+        shared: dict[str, Any] = {
+            "claim": clean(text),
+            "operator": f"{name}_mirror",
+            "question": question,
+            "pair": self.pair,
+            "held": held,
+        }
+        return [
+            Row(window=right, support=1, contradiction=-1, spans=[], **shared),
+            Row(window=wrong, support=0, contradiction=edit.contradiction, spans=spans, **shared),
+        ]
 
     def removal(self, base: Base, held: bool) -> list[Row]:
         """The passage without the sentences that restate the claim, against the whole passage."""
@@ -139,12 +171,21 @@ class PairMaker:
         """Two sentences of the passage told as one claim; the negative's passage lacks the second."""
         found = sentences(base.passage)
         place = found.index(base.claim) if base.claim in found else -1
-        near = [s for i, s in enumerate(found) if i != place and abs(i - place) <= 3 and 5 <= len(s.split()) <= 22
-                and s.endswith(".") and s[:1].isupper()]
+        near = [
+            s
+            for i, s in enumerate(found)
+            if i != place
+            and abs(i - place) <= 3
+            and 5 <= len(s.split()) <= 22
+            and s.endswith(".")
+            and s[:1].isupper()
+        ]
         if place < 0 or not near or len(base.claim.split()) > 24:
             return []
         second = self.random.choice(near)
-        first, last = (stem_point(base.claim), second) if found.index(second) > place else (stem_point(second), base.claim)
+        first, last = (
+            (stem_point(base.claim), second) if found.index(second) > place else (stem_point(second), base.claim)
+        )
         joint = self.random.choice([", and ", ", while ", ". ", "; ", " and "])
         told = f"{first}{joint}{last if joint == '. ' else lower_first(last)}"
         return self._without(told, second, base, "partial", held)
@@ -154,19 +195,32 @@ class PairMaker:
         random, wanted, found = self.random, set(terms(missing)), sentences(base.passage)
         kept = [s for s in found if len(wanted & set(terms(s))) < 0.5 * len(wanted)]
         rest = " ".join(kept)
-        if len(wanted) < 4 or not kept or len(kept) == len(found) or len(wanted & set(terms(rest))) > 0.6 * len(wanted):
+        if (
+            len(wanted) < 4
+            or not kept
+            or len(kept) == len(found)
+            or len(wanted & set(terms(rest))) > 0.6 * len(wanted)
+        ):
             return []
         distractors = [d.text for d in self.bank.near(base.passage, random, 4)[: random.choice([0, 1, 2, 3])]]
         budget, text = random.choice(BUDGETS), disturb(claim, random, 6)
         question = _question(base.claim, random)
         full = cut(text, question, base.passage, distractors, random, budget, True)
         less = cut(text, question, rest, distractors, random, budget, False)
-        if full is None or not less or copied(text, full) and random.random() > 0.1:
+        if full is None or not less or (copied(text, full) and random.random() > 0.1):
             return []
         self.pair += 1
-        shared: dict[str, Any] = {"claim": clean(text), "operator": name, "question": question, "pair": self.pair, "held": held}
-        return [Row(window=full, support=1, contradiction=-1, spans=[], **shared),
-                Row(window=less, support=0, contradiction=0, spans=None, **shared)]
+        shared: dict[str, Any] = {
+            "claim": clean(text),
+            "operator": name,
+            "question": question,
+            "pair": self.pair,
+            "held": held,
+        }
+        return [
+            Row(window=full, support=1, contradiction=-1, spans=[], **shared),
+            Row(window=less, support=0, contradiction=0, spans=None, **shared),
+        ]
 
 
 def sentence_bases(bank: Bank, random: Random) -> Iterator[Base]:
@@ -175,5 +229,5 @@ def sentence_bases(bank: Bank, random: Random) -> Iterator[Base]:
         document = random.choice(bank.documents)
         place = random.randrange(len(document.sentences))
         sentence = document.sentences[place]
-        if 8 <= len(sentence.split()) <= 38 and sentence[:1].isupper() and sentence[-1] in ".\"":
+        if 8 <= len(sentence.split()) <= 38 and sentence[:1].isupper() and sentence[-1] in '."':
             yield Base(sentence, document.text, True, document.sentences[place - 1] if place else "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -23,7 +22,7 @@ from .settings import Settings, load_settings
 RATE_BODY = 1.2e-4
 RATE_HEAD = 1e-3
 WARM_STEPS = 80
-EMA = 0.998
+EMA = 0.996
 SAVE_SECONDS = 240.0
 
 
@@ -36,7 +35,7 @@ class Phase:
     budget: int
 
 
-PLAN = (Phase("a", 45_000, 1536), Phase("b", 18_000, 4096), Phase("c", 60_000, 4096))
+PLAN = (Phase("a", 45_000, 1536), Phase("b", 18_000, 4096), Phase("c", 2_000, 4096), Phase("d", 60_000, 4096))
 DECAY_ROWS = 14_000
 
 
@@ -99,7 +98,7 @@ def save(run: Run) -> None:
     part = path.with_suffix(".part")
     value = {"model": run.model.state_dict(), "optimizer": run.optimizer.state_dict(), "average": run.average}
     torch.save({**value, "state": asdict(run.state)}, part)
-    os.replace(part, path)
+    part.replace(path)
     run.saved = time.monotonic()
 
 
@@ -125,8 +124,12 @@ def step(run: Run, data: Encoded, rows: list[int]) -> None:
     run.optimizer.step()
     keep = min(0.99, state.step / (state.step + 1.0))
     right = accuracy(row_logits[:, 0].detach(), batch.support)
-    for name, value in (("loss", loss.item()), ("support", float(support)), ("right", right),
-                        ("share", float(batch.support.mean()))):
+    for name, value in (
+        ("loss", loss.item()),
+        ("support", float(support)),
+        ("right", right),
+        ("share", float(batch.support.mean())),
+    ):
         setattr(state, name, keep * getattr(state, name) + (1 - keep) * value)
     state.step += 1
     state.seen += len(rows)
@@ -148,9 +151,12 @@ def report(run: Run, began: float, first: int) -> None:
     """One log line: the support loss against the loss of the label prior."""
     s = run.state
     speed = (s.seen - first) / max(1e-9, time.monotonic() - began)
-    print(f"phase {PLAN[s.phase].name} epoch {s.epoch} step {s.step} seen {s.seen} loss {s.loss:.3f} "
-          f"support {s.support:.3f} prior {prior_loss(s.share):.3f} accuracy {s.right:.3f} "
-          f"rate {rate_scale(s):.3f} rows/s {speed:.1f} {time.strftime('%H:%M:%S')}", flush=True)
+    print(
+        f"phase {PLAN[s.phase].name} epoch {s.epoch} step {s.step} seen {s.seen} loss {s.loss:.3f} "
+        f"support {s.support:.3f} prior {prior_loss(s.share):.3f} accuracy {s.right:.3f} "
+        f"rate {rate_scale(s):.3f} rows/s {speed:.1f} {time.strftime('%H:%M:%S')}",
+        flush=True,
+    )
 
 
 def _decay_done(run: Run) -> bool:

@@ -23,14 +23,17 @@ MAX_UNIT_WORDS = 60
 DEFAULT_BUDGET_WORDS = 170
 
 _BREAK = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])|\n+")
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Inc|Ltd|Co|Corp|vs|No|Gen|Sen|Rep|Gov|Lt|Col|Sgt|"
-                           r"Jan|Feb|Mar|Apr|Aug|Sept|Oct|Nov|Dec|e\.g|i\.e|U\.S|a\.m|p\.m)|\b[A-Z])\.$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Inc|Ltd|Co|Corp|vs|No|Gen|Sen|Rep|Gov|Lt|Col|Sgt|"
+    r"Jan|Feb|Mar|Apr|Aug|Sept|Oct|Nov|Dec|e\.g|i\.e|U\.S|a\.m|p\.m)|\b[A-Z])\.$"
+)
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*", re.UNICODE)
-_STOP = frozenset(
+_STOP_WORDS = (
     "a an the of to in on at by for with from as is are was were be been being am and or but if then than that this "
     "these those it its he she they them his her their we you i my your our which who whom what when where how why "
-    "do does did have has had will would can could should may might not no so such into about over also there".split()
+    "do does did have has had will would can could should may might not no so such into about over also there"
 )
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def sentences(text: str) -> list[str]:
@@ -43,8 +46,8 @@ def sentences(text: str) -> list[str]:
 
 def _prose(text: str) -> list[str]:
     out: list[str] = []
-    for piece in _BREAK.split(text):
-        piece = clean(piece)
+    for raw in _BREAK.split(text):
+        piece = clean(raw)
         if not piece:
             continue
         if out and _ABBREVIATION.search(out[-1]):
@@ -63,14 +66,14 @@ def _cut(sentence: str) -> list[str]:
 
 def terms(text: str) -> list[str]:
     """Content terms: lower case, stop words dropped, words cut to a six-letter stem without plural s."""
-    out: list[str] = []
-    for token in _TOKEN.findall(text.lower()):
-        if token in _STOP:
-            continue
-        if token.isalpha():
-            token = token[:6] if len(token) > 6 else token.removesuffix("s") if len(token) > 3 else token
-        out.append(token)
-    return out
+    found = [token for token in _TOKEN.findall(text.lower()) if token not in _STOP]
+    return [_stem(token) if token.isalpha() else token for token in found]
+
+
+def _stem(word: str) -> str:
+    if len(word) > 6:
+        return word[:6]
+    return word.removesuffix("s") if len(word) > 3 else word
 
 
 def _weights(claim: str, question: str, units: Sequence[Counter[str]]) -> dict[str, float]:

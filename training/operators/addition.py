@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from random import Random
 
-from ..window import terms
+from training.window import terms
+
 from .edit import Context, Edit, stem_point
 from .phrases import PHRASES
 
@@ -16,9 +17,17 @@ _TAIL = re.compile(
     r", (?:which|who|where|whose|making|leading|causing|allowing|resulting|becoming|with|but|and|so|giving|using|"
     r"as|for|in|at|by|on|from) )"
 )
-_LIST = re.compile(r"((?:[\w'’-]+ ){0,2}[\w'’-]+), ((?:[\w'’-]+ ){0,2}[\w'’-]+),? (and|or) ((?:[\w'’-]+ ){0,2}[\w'’-]+)")
-_BAD_ITEM = re.compile(r"\b(is|was|are|were|has|had|have|which|who|that|the|he|she|it|they|to|of|in|but|said|a|an|be|by|"
-                       r"for|on|at|with|from|as|where|when|like|including|such|her|his|their|its)\b", re.IGNORECASE)
+_LIST = re.compile(
+    r"((?:[\w'’-]+ ){0,2}[\w'’-]+), ((?:[\w'’-]+ ){0,2}[\w'’-]+),? (and|or) ((?:[\w'’-]+ ){0,2}[\w'’-]+)"
+)
+_LIST_START = re.compile(
+    r"(?:, |: |\b(?:including|like|as|of|with|featuring|starring|by|offers|has|sells|serves|from|to|for|in) )$"
+)
+_BAD_ITEM = re.compile(
+    r"\b(is|was|are|were|has|had|have|which|who|that|the|he|she|it|they|to|of|in|but|said|a|an|be|by|"
+    r"for|on|at|with|from|as|where|when|like|including|such|her|his|their|its)\b",
+    re.IGNORECASE,
+)
 
 
 def tail_of(sentence: str) -> tuple[str, str] | None:
@@ -56,8 +65,14 @@ def _foreign_tail(context: Context, random: Random, opening: str | None) -> str 
     return random.choice(pool) if pool else None
 
 
-_TRUE_TAILS = (", according to the passage", ", as the text notes", ", as described in the document",
-               ", based on the information provided", ", as mentioned in the source", ", according to the article")
+_TRUE_TAILS = (
+    ", according to the passage",
+    ", as the text notes",
+    ", as described in the document",
+    ", based on the information provided",
+    ", as mentioned in the source",
+    ", according to the article",
+)
 
 
 def addition(claim: str, context: Context, random: Random) -> Edit | None:
@@ -81,8 +96,14 @@ def addition(claim: str, context: Context, random: Random) -> Edit | None:
 
 def _fused(claim: str, context: Context, random: Random) -> str | None:
     """The claim joined to another short sentence of its document by `, and`."""
-    pool = [s for s in context.sentences if 5 <= len(s.split()) <= 16 and s[:-1] not in claim and s.endswith(".")
-            and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)]
+    pool = [
+        s
+        for s in context.sentences
+        if 5 <= len(s.split()) <= 16
+        and s[:-1] not in claim
+        and s.endswith(".")
+        and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)
+    ]
     if not pool or len(claim.split()) > 25:
         return None
     other = stem_point(random.choice(pool))
@@ -92,8 +113,14 @@ def _fused(claim: str, context: Context, random: Random) -> str | None:
 def sentence_addition(claim: str, context: Context, random: Random) -> Edit | None:
     """`claim, and <sentence>`: the second part from another document, or from this one for the twin."""
     positive = _fused(claim, context, random)
-    pool = [s for s in context.foreign if 5 <= len(s.split()) <= 16 and s.endswith(".") and _novel(s, context)
-            and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)]
+    pool = [
+        s
+        for s in context.foreign
+        if 5 <= len(s.split()) <= 16
+        and s.endswith(".")
+        and _novel(s, context)
+        and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)
+    ]
     if positive is None or not pool:
         return None
     head, other = stem_point(claim), stem_point(random.choice(pool))
@@ -102,7 +129,12 @@ def sentence_addition(claim: str, context: Context, random: Random) -> Edit | No
 
 
 def _items(text: str) -> list[str]:
-    return [item for match in _LIST.finditer(text) for item in (match[1], match[2], match[4]) if not _BAD_ITEM.search(item)]
+    return [
+        item
+        for match in _LIST.finditer(text)
+        for item in (match[1], match[2], match[4])
+        if not _BAD_ITEM.search(item)
+    ]
 
 
 def list_item(claim: str, context: Context, random: Random) -> Edit | None:
@@ -111,11 +143,17 @@ def list_item(claim: str, context: Context, random: Random) -> Edit | None:
     if match is None or any(_BAD_ITEM.search(match[i]) for i in (2, 4)):
         return None
     first = match[1].split()[-1] if _BAD_ITEM.search(match[1]) else match[1]
-    pool = [i for text in context.foreign for i in _items(text) if _novel(f"{i} {i}", context, 0.3)
-            and i[0].isupper() == match[2][0].isupper()]
+    pool = [
+        i
+        for text in context.foreign
+        for i in _items(text)
+        if _novel(f"{i} {i}", context, 0.3) and i[0].isupper() == match[2][0].isupper()
+    ]
     if not pool:
         return None
     lead = claim[: match.end(1) - len(first)]
+    if not _LIST_START.search(lead):
+        return None  # the first item may be cut off from its own words
     last = f" {match[3]} {match[4]}"
     items, wrong = [first, match[2]], random.choice(pool)
     place = random.randrange(2)

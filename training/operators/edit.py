@@ -52,3 +52,8 @@ def decapitalise(text: str, keep: Callable[[str], bool]) -> str:
     """Lower the first letter unless the first word is to be kept (a name)."""
     first = text.split(" ", 1)[0]
     return text if keep(first) else text[:1].lower() + text[1:]
+
+
+def words(text: str) -> list[str]:
+    """The words of a hand-written list."""
+    return text.split()

@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from random import Random
 
-from .edit import Context, Edit, replace
+from .edit import Context, Edit, replace, words
 
 _NAME = re.compile(r"\b[A-Z][a-zA-Z-]+(?:\s(?:of|the|de|van|von|al|&)?\s?[A-Z][a-zA-Z-]+){0,3}")
 _NOT_NAMES = frozenset(
-    "The A An This That These Those It He She They We You I In On At By For From With As Of To And But Or If When While "
-    "Where After Before During Since Because Although Though However There Here Its His Her Their Our My Your Not No Yes "
-    "Some Many Most All Each Every One Two Three Another Other Such Also Then Thus Today Yesterday Only Even According "
-    "What Who Which How Why Both Several Instead Later Now Once So Still Until Upon Within Without Under Over More Mr Mrs "
-    "Ms Dr Between Among Despite Like Let Just Perhaps Unlike First Second Third Last Next Finally Recently".split()
+    words(
+        "The A An This That These Those It He She They We You I In On At By For From With As Of To And "
+        "But Or If When While Where After Before During Since Because Although Though However There Here "
+        "Its His Her Their Our My Your Not No Yes Some Many Most All Each Every One Two Three Another "
+        "Other Such Also Then Thus Today Yesterday Only Even According What Who Which How Why Both "
+        "Several Instead Later Now Once So Still Until Upon Within Without Under Over More Mr Mrs Ms Dr "
+        "Between Among Despite Like Let Just Perhaps Unlike First Second Third Last Next Finally Recently"
+    )
 )
 _GROUPS: tuple[tuple[str, ...], ...] = (
-    tuple("American British French German Italian Spanish Chinese Japanese Russian Indian Canadian Australian Dutch "
-          "Swedish Irish Scottish Greek Turkish Polish Mexican Brazilian Korean".split()),
-    tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()),
-    tuple("January February March April June July August September October November December".split()),
-    tuple("France Germany Italy Spain China Japan Russia India Canada Australia Sweden Ireland Scotland Greece Turkey "
-          "Poland Mexico Brazil Egypt England Austria Norway Denmark Portugal".split()),
-    tuple("London Paris Berlin Rome Madrid Chicago Boston Tokyo Moscow Dublin Vienna Toronto Sydney Seattle Atlanta "
-          "Dallas Philadelphia Detroit Houston Denver Miami".split()),
-    tuple("North South East West".split()),
-    tuple("Christian Muslim Jewish Catholic Protestant Buddhist Hindu".split()),
-    tuple("Republican Democratic".split()),
-    tuple("California Texas Florida Ohio Virginia Georgia Michigan Illinois Pennsylvania Massachusetts Oregon "
-          "Colorado Arizona Nevada Kansas".split()),
+    tuple(
+        words(
+            "American British French German Italian Spanish Chinese Japanese Russian Indian Canadian "
+            "Australian Dutch Swedish Irish Scottish Greek Turkish Polish Mexican Brazilian Korean"
+        )
+    ),
+    tuple(words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")),
+    tuple(words("January February March April June July August September October November December")),
+    tuple(
+        words(
+            "France Germany Italy Spain China Japan Russia India Canada Australia Sweden Ireland Scotland "
+            "Greece Turkey Poland Mexico Brazil Egypt England Austria Norway Denmark Portugal"
+        )
+    ),
+    tuple(
+        words(
+            "London Paris Berlin Rome Madrid Chicago Boston Tokyo Moscow Dublin Vienna Toronto Sydney Seattle "
+            "Atlanta Dallas Philadelphia Detroit Houston Denver Miami"
+        )
+    ),
+    tuple(words("North South East West")),
+    tuple(words("Christian Muslim Jewish Catholic Protestant Buddhist Hindu")),
+    tuple(words("Republican Democratic")),
+    tuple(
+        words(
+            "California Texas Florida Ohio Virginia Georgia Michigan Illinois Pennsylvania Massachusetts "
+            "Oregon Colorado Arizona Nevada Kansas"
+        )
+    ),
 )
 _GROUP = {word: group for group in _GROUPS for word in group}
-_SYMMETRIC = re.compile(r"\b(and|or|with|between|meets?|met|married|versus|vs|both|equals?|same|than|near)\b|[,;/&]")
+_SYMMETRIC = re.compile(
+    r"\b(and|or|with|between|meets?|met|married|versus|vs|both|equals?|same|than|near|known|called)\b|[,;/&]"
+)
 _VERBAL = re.compile(r"\b\w+(?:ed|es|s)\b|\b(is|was|has|had|won|beat|led|gave|told|made|wrote|sold|took|ran)\b")
 
 
@@ -42,7 +64,7 @@ def names(text: str) -> list[re.Match[str]]:
         words = match[0].split()
         if words[0].capitalize() in _NOT_NAMES or match[0].endswith("-") or len(match[0]) < 3:
             continue
-        initial = match.start() == 0 or text[: match.start()].rstrip()[-1:] in ".!?\"“:"
+        initial = match.start() == 0 or text[: match.start()].rstrip()[-1:] in '.!?"“:'
         if initial and len(words) == 1 and match[0] not in _GROUP:
             continue
         out.append(match)
@@ -71,8 +93,11 @@ def _choose(name: str, claim: str, context: Context, random: Random) -> tuple[st
     def fits(other: str) -> bool:
         return other not in claim and not set(other.split()) & set(name.split())
 
-    same = [n for n in sorted(name_texts(context.text)) if fits(n) and _shape(n) == _shape(name)
-            and (_GROUP.get(n) is _GROUP.get(name))]
+    same = [
+        n
+        for n in sorted(name_texts(context.text))
+        if fits(n) and _shape(n) == _shape(name) and (_GROUP.get(n) is _GROUP.get(name))
+    ]
     if same and random.random() < 0.65:
         return random.choice(same), 1
     other = sorted(n for n in _foreign(name, context) if fits(n) and n not in context.text)
@@ -84,8 +109,11 @@ def _choose(name: str, claim: str, context: Context, random: Random) -> tuple[st
 def shorten(claim: str, random: Random) -> str:
     """A person-like name by its last word; the claim unchanged when there is none."""
     found = [m for m in names(claim) if len(m[0].split()) == 2 and " of " not in m[0] and " the " not in m[0]]
-    following = [m for m in found if re.match(r" (is|was|has|had|said|won|will|did|plays|played|wrote|made)\b",
-                                              claim[m.end() :])]
+    following = [
+        m
+        for m in found
+        if re.match(r" (is|was|has|had|said|won|will|did|plays|played|wrote|made)\b", claim[m.end() :])
+    ]
     if not following:
         return claim
     match = random.choice(following)
@@ -106,10 +134,10 @@ def entity(claim: str, context: Context, random: Random) -> Edit | None:
     return Edit(negative, [span], chosen[1], positive)
 
 
-def exchange(claim: str, context: Context, random: Random) -> Edit | None:
+def exchange(claim: str, _context: Context, _random: Random) -> Edit | None:
     """Two names of one sentence exchanged across a verb: `A beat B` becomes `B beat A`."""
     found = names(claim)
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in pairwise(found):
         between = claim[left.end() : right.start()]
         if _SYMMETRIC.search(between) or not _VERBAL.search(between) or len(between.split()) > 7:
             continue

@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from random import Random
 
-from .edit import Context, Edit, replace
+from .edit import Context, Edit, replace, words
 
-_NUMBER = re.compile(r"(?<![\w.,$€£/:-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:]|[.,]\d|-\w)(\s?%| percent\b)?")
-_SMALL = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-          "seventeen eighteen nineteen").split()
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORD = re.compile(r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|first|second|third|"
-                   r"fourth|fifth|once|twice)\b")
+_NUMBER = re.compile(
+    r"(?<![\w.,$€£/:-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:]|[.,]\d|-\w)(\s?%| percent\b)?"
+)
+_SMALL = words(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+_TENS = words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
+_WORD = re.compile(
+    r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|first|second|third|"
+    r"fourth|fifth|once|twice)\b"
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_MONTHS = ("January February March April May June July August September October November December").split()
+_MONTHS = words("January February March April May June July August September October November December")
 _MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")\b")
 _DATE = re.compile(r"\b(" + "|".join(_MONTHS) + r") (\d{1,2}), (\d{4})\b")
 _DATE_UK = re.compile(r"\b(\d{1,2}) (" + "|".join(_MONTHS) + r") (\d{4})\b")
@@ -118,7 +124,9 @@ def _number_word(claim: str, random: Random) -> Edit | None:
     elif word in ("once", "twice"):
         new = "twice" if word == "once" else "once"
     else:
-        new = random.choice([w for w in ("two", "three", "four", "five", "six", "seven", "nine", "twelve") if w != word])
+        new = random.choice(
+            [w for w in ("two", "three", "four", "five", "six", "seven", "nine", "twelve") if w != word]
+        )
     negative, span = replace(claim, match.start(), match.end(), new)
     positive = claim
     if word in _SMALL:
@@ -133,7 +141,11 @@ def date(claim: str, context: Context, random: Random) -> Edit | None:
     full = _DATE.search(claim) or _DATE_UK.search(claim)
     if full is None:
         match = _MONTH.search(claim)
-        if match is None or match[1] == "May" or match[1] == "March" and claim[match.end() : match.end() + 2] != " 1":
+        if (
+            match is None
+            or match[1] == "May"
+            or (match[1] == "March" and claim[match.end() : match.end() + 2] != " 1")
+        ):
             return None
         pool = [m for m in set(_MONTH.findall(context.text)) if m != match[1] and m not in claim]
         new = random.choice(pool or [m for m in _MONTHS if m not in claim])

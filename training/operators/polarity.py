@@ -8,14 +8,31 @@ from random import Random
 from .edit import Context, Edit, replace
 from .lexicon import ANTONYMS, QUANTIFIERS, SYNONYMS
 
-_AUXILIARY = re.compile(r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)\b(?! (?:not|never)\b|n't|n’t)")
-_NEGATED = re.compile(r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)( not\b|n't\b|n’t\b)|"
-                      r"\bcannot\b|\bcan't\b|\bwon't\b")
+_AUXILIARY = re.compile(
+    r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)\b(?! (?:not|never)\b|n't|n’t)"
+)
+_NEGATED = re.compile(
+    r"\b(is|was|are|were|has|have|had|can|will|could|would|should|does|do|did)( not\b|n't\b|n’t\b)|"
+    r"\bcannot\b|\bcan't\b|\bwon't\b"
+)
 _MAIN_BREAK = re.compile(r"\b(which|who|whom|whose|that|if|when|where|because|while|although|what|how|than)\b")
-_CONTRACT = (("is not", "isn't"), ("was not", "wasn't"), ("are not", "aren't"), ("were not", "weren't"),
-             ("has not", "hasn't"), ("have not", "haven't"), ("does not", "doesn't"), ("do not", "don't"),
-             ("did not", "didn't"), ("cannot", "can't"), ("will not", "won't"), ("would not", "wouldn't"),
-             ("could not", "couldn't"), ("should not", "shouldn't"), ("had not", "hadn't"))
+_CONTRACT = (
+    ("is not", "isn't"),
+    ("was not", "wasn't"),
+    ("are not", "aren't"),
+    ("were not", "weren't"),
+    ("has not", "hasn't"),
+    ("have not", "haven't"),
+    ("does not", "doesn't"),
+    ("do not", "don't"),
+    ("did not", "didn't"),
+    ("cannot", "can't"),
+    ("will not", "won't"),
+    ("would not", "wouldn't"),
+    ("could not", "couldn't"),
+    ("should not", "shouldn't"),
+    ("had not", "hadn't"),
+)
 _COPULA_ADJECTIVE = re.compile(r"\b(is|was|are|were|remained|became) (?:very )?([a-z]+)\b")
 
 
@@ -38,7 +55,9 @@ def synonym(text: str, random: Random) -> str:
         if not found:
             return text
         match = random.choice(found)
-        text = replace(text, match.start(), match.end(), _like(random.choice(SYNONYMS[match[1].lower()]), match[1]))[0]
+        text = replace(text, match.start(), match.end(), _like(random.choice(SYNONYMS[match[1].lower()]), match[1]))[
+            0
+        ]
     return text
 
 
@@ -54,10 +73,13 @@ def contract(text: str, random: Random) -> str:
     return text
 
 
-def antonym(claim: str, context: Context, random: Random) -> Edit | None:
+def antonym(claim: str, _context: Context, random: Random) -> Edit | None:
     """An antonym against a synonym, or against the negated antonym after a copula."""
-    found = [m for m in _ANTONYM.finditer(claim)
-             if (m.start() == 0 or m[1][0].islower()) and not claim[: m.start()].endswith("no ")]
+    found = [
+        m
+        for m in _ANTONYM.finditer(claim)
+        if (m.start() == 0 or m[1][0].islower()) and not claim[: m.start()].endswith("no ")
+    ]
     if not found or _NEGATED.search(claim):
         return None
     match = random.choice(found)
@@ -72,7 +94,7 @@ def antonym(claim: str, context: Context, random: Random) -> Edit | None:
     return Edit(negative, [span], 1, positive)
 
 
-def negation(claim: str, context: Context, random: Random) -> Edit | None:
+def negation(claim: str, _context: Context, random: Random) -> Edit | None:
     """`not` put into the main clause, or taken out; the twin keeps the polarity, contracted where it can be."""
     negated = _NEGATED.search(claim)
     if negated:
@@ -81,7 +103,11 @@ def negation(claim: str, context: Context, random: Random) -> Edit | None:
         negative, span = replace(claim, negated.start(), negated.end(), base)
         return Edit(negative, [span], 1, contract(claim, random))
     match = _AUXILIARY.search(claim)
-    if match is None or _MAIN_BREAK.search(claim[: match.start()]) or re.search(r"\b(no|never|none|nor|neither)\b", claim):
+    if (
+        match is None
+        or _MAIN_BREAK.search(claim[: match.start()])
+        or re.search(r"\b(no|never|none|nor|neither)\b", claim)
+    ):
         return None
     word = random.choice([" not", " not", " never"]) if match[1] in ("has", "have", "had", "will") else " not"
     negative, span = replace(claim, match.end(), match.end(), word)
@@ -91,10 +117,14 @@ def negation(claim: str, context: Context, random: Random) -> Edit | None:
     return Edit(negative, [span], 1, synonym(claim, random))
 
 
-def quantifier(claim: str, context: Context, random: Random) -> Edit | None:
+def quantifier(claim: str, _context: Context, random: Random) -> Edit | None:
     """A quantifier or modal word by a stronger or opposite one; weaker ones make the twin where they follow."""
-    found = [m for m in _QUANTIFIER.finditer(claim) if (m.start() == 0 and " " not in m[1] or m[1][0].islower())
-             and not claim[: m.start()].endswith(("the ", "not ", "The ", "a ", "A ", "no "))]
+    found = [
+        m
+        for m in _QUANTIFIER.finditer(claim)
+        if ((m.start() == 0 and " " not in m[1]) or m[1][0].islower())
+        and not claim[: m.start()].endswith(("the ", "not ", "The ", "a ", "A ", "no "))
+    ]
     if not found:
         return None
     match = random.choice(found)

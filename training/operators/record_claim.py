@@ -24,7 +24,7 @@ def _facts(record: Record, random: Random, count: int) -> list[Fact]:
     return out
 
 
-def _tell(subject: str, predicates: list[str], wrong: int, random: Random) -> tuple[str, tuple[int, int]]:
+def _tell(subject: str, predicates: list[str], wrong: int) -> tuple[str, tuple[int, int]]:
     """One sentence of one to three predicates; the range of the predicate number `wrong`."""
     text, span = subject, (0, 0)
     for number, predicate in enumerate(predicates):
@@ -43,12 +43,14 @@ def venue_claim(random: Random) -> tuple[str, Edit]:
     wrong = random.randrange(len(facts))
     subject = random.choice(_SUBJECTS).format(record["name"])
     if random.random() < 0.12 and facts[wrong][0].startswith(("has a reviewer", "was visited", "got a review")):
-        right, bad = (re.sub(r"^.*? who ", "", facts[wrong][i]) for i in (0, 1))
+        right, bad = (re.sub(r"^.*? who ", "", text) for text in facts[wrong][:2])
         lead = random.choice(["One reviewer", "A customer", "One guest"])
-        return json.dumps(record, indent=1), Edit(f"{lead} {bad}.", [(len(lead) + 1, len(lead) + 1 + len(bad))], 0, f"{lead} {right}.")
+        return json.dumps(record, indent=1), Edit(
+            f"{lead} {bad}.", [(len(lead) + 1, len(lead) + 1 + len(bad))], 0, f"{lead} {right}."
+        )
     true = [fact[0] for fact in facts]
-    positive, _ = _tell(subject, true, -1, random)
-    negative, span = _tell(subject, [f[1] if i == wrong else f[0] for i, f in enumerate(facts)], wrong, random)
+    positive, _ = _tell(subject, true, -1)
+    negative, span = _tell(subject, [f[1] if i == wrong else f[0] for i, f in enumerate(facts)], wrong)
     return json.dumps(record, indent=random.choice([None, 1])), Edit(negative, [span], facts[wrong][2], positive)
 
 
@@ -62,8 +64,13 @@ def table_fields(premise: str) -> tuple[str, dict[str, str]]:
     return fields.pop("title", ""), fields
 
 
-_FORMS = ("The {key} of {title} is {value}.", "{title}'s {key} is listed as {value}.", "{title} has the {key} {value}.",
-          "For {title}, the {key} is {value}.", "{value} is the {key} of {title}.")
+_FORMS = (
+    "The {key} of {title} is {value}.",
+    "{title}'s {key} is listed as {value}.",
+    "{title} has the {key} {value}.",
+    "For {title}, the {key} is {value}.",
+    "{value} is the {key} of {title}.",
+)
 
 
 def table_claim(premise: str, others: list[str], random: Random) -> Edit | None:
@@ -75,11 +82,20 @@ def table_claim(premise: str, others: list[str], random: Random) -> Edit | None:
     key, form = random.choice(usable), random.choice(_FORMS)
     right = form.format(key=key.lower(), title=title, value=fields[key])
     elsewhere = [table_fields(other)[1] for other in others]
-    same = [t[key] for t in elsewhere if key in t and 0 < len(t[key]) < 60 and not set(t[key].split()) & set(fields[key].split())]
+    same = [
+        t[key]
+        for t in elsewhere
+        if key in t and 0 < len(t[key]) < 60 and not set(t[key].split()) & set(fields[key].split())
+    ]
     if same and random.random() < 0.7:
         bad_key, value, contradiction = key, random.choice(same), 1
     else:
-        missing = [(k, v) for t in elsewhere for k, v in t.items() if k not in fields and 0 < len(v) < 60 and v not in premise]
+        missing = [
+            (k, v)
+            for t in elsewhere
+            for k, v in t.items()
+            if k not in fields and 0 < len(v) < 60 and v not in premise
+        ]
         if not missing:
             return None
         (bad_key, value), contradiction = random.choice(missing), 0

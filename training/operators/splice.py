@@ -8,9 +8,13 @@ from random import Random
 from .edit import Context, Edit, stem_point
 from .entity import names
 
-_VERB = re.compile(r" (is|was|are|were|has|had|have|will|became|won|received|joined|released|published|played|lived|"
-                   r"moved|made|took|began|said|announced|led|served|opened|wrote|directed|starred|founded|died|said) ")
-_PRONOUN = re.compile(r"^(he|she|it|they|this|that|these|those|there|who|which|we|i|you|his|her|its|their)\b", re.IGNORECASE)
+_VERB = re.compile(
+    r" (is|was|are|were|has|had|have|will|became|won|received|joined|released|published|played|lived|"
+    r"moved|made|took|began|said|announced|led|served|opened|wrote|directed|starred|founded|died|said) "
+)
+_PRONOUN = re.compile(
+    r"^(he|she|it|they|this|that|these|those|there|who|which|we|i|you|his|her|its|their)\b", re.IGNORECASE
+)
 
 
 def _divide(sentence: str) -> tuple[str, str] | None:
@@ -28,13 +32,18 @@ def _divide(sentence: str) -> tuple[str, str] | None:
 
 def splice(claim: str, context: Context, random: Random) -> Edit | None:
     """`A did y, while B did x` against `A did x, while B did y`; or the single sentence `A did y`."""
-    own = _divide(claim)
+    own = _divide(claim) if claim in context.sentences else None  # a retold claim may share a subject unseen
     others = [d for s in context.sentences if s != claim and (d := _divide(s))]
     if own is None:
         return None
     others = [d for d in others if not set(d[0].split()) & set(own[0].split()) and d[1] not in claim]
-    others = [d for d in others if d[1].split()[0] in ("is", "was", "has", "had") or own[1].split()[0] == d[1].split()[0]
-              or random.random() < 0.5]
+    others = [
+        d
+        for d in others
+        if d[1].split()[0] in ("is", "was", "has", "had")
+        or own[1].split()[0] == d[1].split()[0]
+        or random.random() < 0.5
+    ]
     if not others:
         return None
     subject, predicate = random.choice(others)

@@ -18,7 +18,7 @@ def _article(text: str) -> str:
     return re.sub(r"\ba (?=[aeiou])", "an ", text)
 
 
-def clock(text: str, random: Random, style: int) -> str:
+def clock(text: str, style: int) -> str:
     """`21:0` as `9 pm`, `9:00 PM` or `21:00`."""
     hour, minute = (int(part) for part in text.split(":"))
     if style == 2:
@@ -31,7 +31,7 @@ def clock(text: str, random: Random, style: int) -> str:
 
 def _span(hours: str, random: Random) -> str:
     style = random.randrange(3)
-    start, end = (clock(part, random, style) for part in hours.split("-"))
+    start, end = (clock(part, style) for part in hours.split("-"))
     return random.choice(["from {} to {}", "from {} until {}", "between {} and {}"]).format(start, end)
 
 
@@ -70,7 +70,7 @@ def closing(record: Record, random: Random) -> Fact | None:
     if wrong[side] == true[side]:
         return None
     verb = ("opens", "closes")[side]
-    return (f"{verb} at {clock(true[side], random, style)} on {day}s", f"{verb} at {clock(wrong[side], random, style)} on {day}s", 1)
+    return (f"{verb} at {clock(true[side], style)} on {day}s", f"{verb} at {clock(wrong[side], style)} on {day}s", 1)
 
 
 def week(record: Record, random: Random) -> Fact | None:
@@ -81,7 +81,10 @@ def week(record: Record, random: Random) -> Fact | None:
     days = [day for day in DAYS if day in hours]
     every = ["is open seven days a week", "opens every day of the week"]
     if len(days) == 7:
-        wrong = [f"is closed on {random.choice(DAYS)}s", f"is open from Monday to {random.choice(['Friday', 'Saturday'])} only"]
+        wrong = [
+            f"is closed on {random.choice(DAYS)}s",
+            f"is open from Monday to {random.choice(['Friday', 'Saturday'])} only",
+        ]
         return random.choice([*every, f"is open on {random.choice(DAYS)}s"]), random.choice(wrong), 1
     return f"is open from {days[0]} to {days[-1]}", random.choice(every), 1
 
@@ -116,7 +119,8 @@ def two_flags(record: Record, random: Random) -> Fact | None:
     bad = list(picked)
     bad[random.randrange(len(bad))] = wrong
     verb = random.choice(["offers", "provides amenities such as", "has"])
-    return tuple(f"{verb} {', '.join(x[:-1])} and {x[-1]}" for x in (picked, bad)) + (contradiction,)  # type: ignore[return-value]
+    right, bent = (f"{verb} {', '.join(x[:-1])} and {x[-1]}" for x in (picked, bad))
+    return right, bent, contradiction
 
 
 def wifi(record: Record, random: Random) -> Fact | None:
@@ -146,7 +150,9 @@ def ambience(record: Record, random: Random) -> Fact | None:
     if not marks:
         return None
     there, absent = [k for k in AMBIENCE if marks[k]], [k for k in AMBIENCE if not marks[k]]
-    form = random.choice(["has a {} atmosphere", "has a {} ambience", "is known for a {} setting", "offers a {} vibe"])
+    form = random.choice(
+        ["has a {} atmosphere", "has a {} ambience", "is known for a {} setting", "offers a {} vibe"]
+    )
     return _article(form.format(random.choice(there))), _article(form.format(random.choice(absent))), 1
 
 
@@ -163,7 +169,9 @@ def stars(record: Record, random: Random) -> Fact:
     """The rating."""
     value = float(record["business_stars"])
     wrong = random.choice([v for v in (2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0) if v != value])
-    form = random.choice(["has a rating of {:.1f} stars", "is rated {:g} out of 5 stars", "holds {:g} stars", "has {:.1f} stars"])
+    form = random.choice(
+        ["has a rating of {:.1f} stars", "is rated {:g} out of 5 stars", "holds {:g} stars", "has {:.1f} stars"]
+    )
     return form.format(value), form.format(wrong), 1
 
 
@@ -180,9 +188,25 @@ def review(record: Record, random: Random) -> Fact | None:
     text = " ".join(str(r["review_text"]) for r in record["review_info"])
     said = [claim for sentence, claim in REVIEWS if sentence in text]
     unsaid = [claim for sentence, claim in REVIEWS if sentence not in text]
-    who = random.choice(["has a reviewer who {}", "was visited by a customer who {}", "got a review by someone who {}"])
+    who = random.choice(
+        ["has a reviewer who {}", "was visited by a customer who {}", "got a review by someone who {}"]
+    )
     return who.format(random.choice(said)), who.format(random.choice(unsaid)), 0
 
 
 FACTS: tuple[Callable[[Record, Random], Fact | None], ...] = (
-    hours_of_day, closing, week, flag, flag, two_flags, wifi, parking, ambience, place, stars, category, review, review)
+    hours_of_day,
+    closing,
+    week,
+    flag,
+    flag,
+    two_flags,
+    wifi,
+    parking,
+    ambience,
+    place,
+    stars,
+    category,
+    review,
+    review,
+)
