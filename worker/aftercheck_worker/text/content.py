@@ -11,24 +11,36 @@ from aftercheck_worker.text.tokens import words
 
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _CODE_NAME: Final = re.compile(r"^(?:[A-Z]{2,}[A-Za-z0-9]*|[A-Z]|(?:[A-Za-z]*\d[A-Za-z0-9-]*|[A-Z]+-\d+))$")
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ENGLISH_END: Final = re.compile(r"(?<=\w{4})(?:ings?|ed|es|ly)$")
+_NO_DENIAL: Final = re.compile(
+    r"\bno\.?(?= \d)|\bnothing but\b|\bnot only\b|\bnie tylko\b|\bне (?:лише|тільки|только)\b", re.IGNORECASE
+)
+_LONGER: Final = frozenset(
+    "longer yet ever even any more of mehr länger już dłużej więcej більше вже больше уже".split()
+)
 _SLAVIC: Final = frozenset({"pl", "uk", "ru"})
 
 
 def content(text: str, language: Language) -> frozenset[str]:
-    """Return content terms, cut so that inflected forms meet; numbers, negations and function words are left out."""
-    own = load(language)
+    """Return content terms, cut so that inflected forms meet; numbers, negations and function words are left out.
+
+    Words joined by hyphens or capitals (`Wi-Fi`, `TakeOut`) are read in parts.
+    """
     drop = _dropped(language)
-    found = {
-        _cut(word.low.split("'")[0], language)
-        for word in words(text)
-        if word.low not in drop
-        and not word.low[0].isdigit()
-        and word.low not in own.numbers
-        and not _CJK.match(word.low)
-    }
+    parted = _HUMP.sub(" ", text.replace("-", " ").replace("_", " "))
+    found = {term for word in words(parted) if (term := _term(word.low, drop, language))}
     for run in _CJK.findall(text):
         found |= {run[i : i + 2] for i in range(max(1, len(run) - 1))}
-    return frozenset(term for term in found if len(term) > 1)
+    return frozenset(found)
+
+
+def _term(word: str, drop: frozenset[str], language: Language) -> str:
+    word = word.removesuffix("'s") if "'" in word else word
+    if word in drop or word[0].isdigit() or _CJK.match(word):
+        return ""
+    term = _cut(word.replace(".", ""), language)
+    return term if len(term) > 1 else ""
 
 
 @functools.cache
@@ -51,9 +63,10 @@ def _dropped(language: Language) -> frozenset[str]:
 
 
 def _cut(word: str, language: Language) -> str:
-    if len(word) > 5:
-        return word[:5]
-    return word[:-1] if language in _SLAVIC and len(word) >= 4 else word.removesuffix("s") if len(word) > 3 else word
+    if language in _SLAVIC:
+        return word[:5] if len(word) > 5 else word[:-1] if len(word) >= 4 else word  # noqa: PLR2004
+    bare = _ENGLISH_END.sub("", word) if language in ("en", "other") else word
+    return bare[:5] if len(bare) > 5 else bare.removesuffix("s") if len(bare) > 3 else bare  # noqa: PLR2004
 
 
 def names(text: str, language: Language) -> frozenset[str]:
@@ -73,7 +86,7 @@ def names(text: str, language: Language) -> frozenset[str]:
             and not shown.isdigit()
             and shown != "I"
         ) or (language != "de" and len(shown) > 1 and shown[:1].isupper() and not opens):
-            out.add(shown.lower())
+            out.add(shown.lower().replace(".", "").removesuffix("'s"))
         previous, position = shown, word.end
     out -= _calendar()
     return frozenset(name for name in out if not name[0].isdigit() or any(c.isalpha() for c in name))
@@ -95,3 +108,20 @@ def denies(text: str, language: Language) -> bool:
     found = {word.low for word in words(low)}
     own = frozenset(load(language).negations) - {"without", "bez", "без", "ohne", "noch"}
     return bool(found & own) or any(word.endswith("n't") for word in found)
+
+
+def denied_terms(text: str, language: Language) -> frozenset[str]:
+    """Return the content terms that negations stand before; where nothing follows, the one behind them."""
+    found = words(_NO_DENIAL.sub(" ", text.replace("-", " ")))
+    negations = frozenset(load(language).negations) - {"without", "bez", "без", "ohne", "noch"}
+    out: set[str] = set()
+    for place, word in enumerate(found):
+        if word.low in negations or word.low.endswith("n't"):
+            after = (
+                content(token.low, language) for token in found[place + 1 : place + 7] if token.low not in _LONGER
+            )
+            before = (content(token.low, language) for token in reversed(found[max(0, place - 3) : place]))
+            out |= next((terms for terms in after if terms), None) or next(
+                (terms for terms in before if terms), frozenset()
+            )
+    return frozenset(out)

@@ -36,6 +36,11 @@ _IDENTIFIER: Final = re.compile(
     r"|\+\d[\d ()-]{7,30}\d|(?<!\w)/[\w./-]{2,}"
 )
 _RANGE: Final = re.compile(r"\s?(?:-|to|bis|do|до|по)\s?")
+_SPLIT_GROUP: Final = re.compile(r"(?<=\d)(), (\d00)(?!\d)")
+"""`30, 000`, as detokenised corpora write it."""
+_OUT_OF: Final = re.compile(r"(?:\bout of|\bvon|\bна|\bz|\bиз|\bіз|/)\s*$", re.IGNORECASE)
+_AGE: Final = re.compile(r"[\s-]?olds?\b")
+_SEASON: Final = re.compile(r"(?<![\w.,-])((?:1[5-9]|20)\d\d)[-/](\d\d)(?![\d-])")
 _ISO: Final = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 _DMY: Final = re.compile(r"(?<![\d.])(\d{1,2})[./](\d{1,2})[./](\d{4}|\d{2})(?![\d])")
 _YEAR: Final = re.compile(
@@ -48,7 +53,7 @@ _YEAR_LEAD: Final = re.compile(
 )
 _YEAR_MARK: Final = re.compile(r"\s?(?:г\.|р\.|r\.|年|roku\b|року\b|года\b|году\b|році\b)")
 _CLOCK: Final = re.compile(
-    r"(?<![\d:.])([01]?\d|2[0-4])[:.]([0-5]\d)(?:\s?([ap])\.?m\b\.?)?(?![\d:])|(?<![\w.:])(1[0-2]|0?\d)\s?([ap])\.?m\b\.?",
+    r"(?<![\d:.])([01]?\d|2[0-4])[:.]([0-5]\d|0(?!\d))(?:\s?([ap])\.?m\b\.?)?(?![\d:])|(?<![\w.:])(1[0-2]|0?\d)\s?([ap])\.?m\b\.?",
     re.IGNORECASE,
 )
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -114,7 +119,7 @@ def read(text: str, language: Language = "other") -> Numerals:
         text: any text; only its first 4,000 quantities are read.
         language: for spelled numbers; figures, units and months are read in all five languages.
     """
-    plain = flat(text)
+    plain = _SPLIT_GROUP.sub(r"\1,\2 ", flat(text))
     masked = _blank(
         plain, [found.span() for found in _IDENTIFIER.finditer(plain) if not _is_unit_like(found.group())]
     )
@@ -194,6 +199,12 @@ def _figures(text: str, language: Language) -> Iterator[Quantity]:
     for number, found in enumerate(_NUMBER.finditer(text)):
         if number >= MAX_QUANTITIES:
             return
+        if _OUT_OF.search(text[max(0, found.start() - 8) : found.start()]) and found.group("number") in (
+            "5",
+            "10",
+            "100",
+        ):
+            continue  # "3.5 out of 5": the scale, not a value
         made = _figure(text, found, language)
         if made is not None:
             yield made
@@ -299,7 +310,8 @@ def _following(text: str, end: int, scale: float, unit: str) -> tuple[float, str
             continue
         own = "" if unit else (CURRENCIES.get(word) or _unit(word, spaced=True))
         if own:
-            return scale, own, "", found.end(1)
+            aged = _AGE.match(text, found.end(1)) if own == "yr" else None
+            return scale, "age" if aged else own, "", aged.end() if aged else found.end(1)
         return scale, unit, "" if word.lower() in all_stopwords() else word.lower(), end
     return scale, unit, "", end
 
@@ -357,7 +369,14 @@ def _moments(text: str) -> list[Moment]:
             spans.append((start, end))
 
     spans: list[tuple[int, int]] = []
-    for rule, make in ((_ISO, _iso), (_DMY, _dmy), (_month_pattern(), _named), (_CLOCK, _clock), (_YEAR, _year)):
+    for rule, make in (
+        (_ISO, _iso),
+        (_DMY, _dmy),
+        (_SEASON, _year_only),
+        (_month_pattern(), _named),
+        (_CLOCK, _clock),
+        (_YEAR, _year),
+    ):
         spans = []
         for found in rule.finditer(taken):
             moment = make(found)
@@ -420,6 +439,11 @@ def _clock(found: re.Match[str]) -> Moment | None:
     mark = (half or half2 or "").lower()
     hours = hours % 12 + (12 if mark == "p" else 0) if mark else hours
     return Moment(start=found.start(), end=found.end(), minute=hours * 60 + int(minute or 0))
+
+
+def _year_only(found: re.Match[str]) -> Moment | None:
+    """`2018-19` is a season or a school year: its first year counts."""
+    return Moment(start=found.start(), end=found.end(), year=int(found.group(1)))
 
 
 def _year(found: re.Match[str]) -> Moment | None:

@@ -14,6 +14,7 @@ from aftercheck_worker.text.normalise import flat, plain
 from aftercheck_worker.text.tokens import words
 
 MAX_ITEM_WORDS: Final = 5
+MAX_TERMS: Final = 3
 _SECOND: Final = re.compile(
     r"(?<!\w)(?:it|they|he|she|this|that|to|ono|oni|він|вона|це|вони|он|она|это|они|es|sie|er|das)(?!\w)",
     re.IGNORECASE,
@@ -25,7 +26,13 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     claim = subject.claim
     own = flat(plain(claim.text))
     codes = dict.fromkeys((subject.language, "en"))
-    dangling = claim.id == "c1" and not subject.names and not subject.inherited and not claim.premise
+    dangling = (
+        claim.id == "c1"
+        and len(subject.terms) <= MAX_TERMS
+        and not subject.names
+        and not subject.inherited
+        and not claim.premise
+    )
     if (
         dangling
         and any(pattern(code, "pronoun_start").search(own) for code in codes)
@@ -36,4 +43,4 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     if claim.premise and claim.type == "fact" and terms and len(words(own)) <= MAX_ITEM_WORDS and alignment.lines:
         asked = content(flat(alignment.question), subject.language)
         if claim.premise != alignment.question and not terms & (alignment.vocabulary | asked):
-            yield Finding(kind="ambiguity", effect="cap", status="not_found", reason="item_not_in_evidence")
+            yield Finding(kind="ambiguity", effect="escalate", reason="item_not_in_evidence")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -16,11 +17,12 @@ from aftercheck_worker.stages.checks.finding import Finding
 from aftercheck_worker.text.content import content
 from aftercheck_worker.text.numerals import Agreement, Moment, Quantity, agree, compare
 
-ANCHOR: Final = 0.6
+ANCHOR: Final = 0.65
 MARGIN: Final = 0.15
 MAX_PER_LINE: Final = 3
 MAX_DERIVED: Final = 12
 WINDOW: Final = 12
+_ENUMERATOR: Final = re.compile(r"^\W*(?:[^\W\d_]{1,12} )?\d{1,3}[:.)](?=\s)")
 
 
 Compare = Callable[[Quantity | Moment], Agreement]
@@ -32,7 +34,10 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     if subject.claim.type == "code":
         return
     lines = [(alignment.overlap(subject, line), line) for _, line in alignment.candidates(subject)]
+    listed = _ENUMERATOR.match(subject.text)
     for quantity in subject.numerals.quantities:
+        if listed is not None and quantity.start < listed.end():
+            continue
         if not any(compare(quantity, other) == "equal" for other in subject.known.quantities):
             yield from _quantity(quantity, subject, alignment, lines)
     for moment in subject.numerals.moments:
@@ -93,9 +98,15 @@ def _moment(
 def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Compare) -> Finding | None:
     """Weigh the best line that agrees against the best aligned line that differs."""
     matches = [(share, line) for share, line, found in rows if any(test(q) == "equal" for q in found)]
+    said = [*subject.numerals.quantities, *subject.numerals.moments]
+    rivals = [
+        (share, line, [q for q in found if not _said(q, said)])
+        for share, line, found in rows
+        if not _broken(line, alignment)
+    ]
     others = [
         (_anchor(subject, line, found, share), line)
-        for share, line, found in rows
+        for share, line, found in rivals
         if found and len(found) <= MAX_PER_LINE and all(test(q) == "different" for q in found)
     ]
     match = max(matches, key=lambda row: row[0], default=None)
@@ -130,6 +141,27 @@ def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Co
             strength=other[0],
         )
     return Finding(kind="number", effect="cap", status="not_found", reason="number_not_in_evidence")
+
+
+def _broken(line: Line, alignment: Alignment) -> bool:
+    """The line ends inside a figure ("$ 1." of "$ 1. 7 million")."""
+    following = alignment.sources[line.source].text[line.end : line.end + 4].lstrip()
+    return line.text[-2:-1].isdigit() and following[:1].isdigit()
+
+
+def _said(value: Quantity | Moment, said: Sequence[Quantity | Moment]) -> bool:
+    """The claim states this value as well, so it is not a rival of the one in question."""
+    for own in said:
+        if (
+            isinstance(own, Quantity)
+            and isinstance(value, Quantity)
+            and own.unit == value.unit
+            and compare(own, value) == "equal"
+        ):
+            return True
+        if isinstance(own, Moment) and isinstance(value, Moment) and agree(own, value) == "equal":
+            return True
+    return False
 
 
 def _anchor(subject: Subject, line: Line, found: Sequence[Quantity | Moment], share: float) -> float:

@@ -10,7 +10,7 @@ from typing import Final
 
 from aftercheck_worker.stages.checks.alignment import Alignment, Line, Subject
 from aftercheck_worker.stages.checks.finding import Finding
-from aftercheck_worker.text.content import content, denies
+from aftercheck_worker.text.content import content, denied_terms
 from aftercheck_worker.text.lexicon import Language, load
 from aftercheck_worker.text.normalise import flat
 from aftercheck_worker.text.tokens import words
@@ -18,7 +18,11 @@ from aftercheck_worker.text.tokens import words
 COVERED: Final = 0.75
 NEAR: Final = 3
 MIN_REST: Final = 2
+MAX_TERMS: Final = 10
 MAX_NAMED: Final = 4000
+_HEDGED: Final = re.compile(
+    r"\b(?:i ?' ?m|i am) not (?:\w+ )?(?:sure|certain),?|^\s*(?:no|nein|nie|ні|нет)\s*,\s*", re.IGNORECASE
+)
 _EXCLUSIVE: Final = frozenset(
     frozenset(pair) for pair in (("all", "none"), ("all", "some"), ("all", "few"), ("all", "most"), ("most", "few"), ("most", "none"), ("some", "none"), ("few", "none"), ("all", "half"), ("none", "half"))
 )  # fmt: skip
@@ -43,31 +47,29 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
 
 
 def _negation(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator[Finding]:
-    if any(_denied(subject, line) == subject.negated for line in lines):
+    """One side denies what both speak of, the other does not."""
+    if any(_denied(subject, line) == _denies(subject, line) for line in lines):
         return
     line = lines[0]
-    antonym = any(True for _ in _pairs_apart(subject, line))
-    if not antonym and not _other_values(subject, line):
+    if any(True for _ in _pairs_apart(subject, line)) or _other_values(subject, line):
+        return
+    evidence = (alignment.cite(line, 1.0),)
+    if _tight(subject, line) and len(subject.terms) <= MAX_TERMS:
         yield Finding(
-            kind="polarity",
-            effect="convict",
-            status="contradicted",
-            reason="negation_flip",
-            evidence=(alignment.cite(line, 1.0),),
+            kind="polarity", effect="convict", status="contradicted", reason="negation_flip", evidence=evidence
         )
+    else:
+        yield Finding(kind="polarity", effect="escalate", reason="negation_doubt", evidence=evidence, strength=0.5)
 
 
 def _denied(subject: Subject, line: Line) -> bool:
-    """Is the part of the line that speaks about the claim negated? Words between its first and last shared term."""
-    text = flat(line.text)
-    found = words(text)
-    cut = subject.terms & line.terms
-    hits = [i for i, word in enumerate(found) if any(word.low.startswith(term) for term in cut)]
-    if not hits:
-        return False
-    start = found[max(0, hits[0] - 4)].start
-    end = found[min(len(found) - 1, hits[-1] + 1)].end
-    return denies(text[start:end], subject.language)
+    """Does the line deny a term that it shares with the claim?"""
+    return bool(denied_terms(flat(line.text), subject.language) & subject.terms)
+
+
+def _denies(subject: Subject, line: Line) -> bool:
+    """Does the claim deny a term that it shares with the line? "I'm not sure, but" denies nothing."""
+    return bool(denied_terms(_HEDGED.sub("", subject.text), subject.language) & line.terms)
 
 
 def _other_values(subject: Subject, line: Line) -> bool:
@@ -107,7 +109,7 @@ def _swapped_word(subject: Subject, alignment: Alignment, lines: list[Line]) -> 
         if not any(True for _ in _pairs_apart(subject, line)):
             return
     line = lines[0]
-    if _denied(subject, line) != subject.negated:
+    if _denied(subject, line) != _denies(subject, line):
         return
     rest = len(subject.terms & line.terms) / max(1, len(subject.terms) - 1)
     if rest >= COVERED and _tight(subject, line):
@@ -160,7 +162,9 @@ def _name(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iterator
                 continue
             names = {word for word in theirs if word in their_all and word not in mine_all}
             rest = subject.terms - {mine[:5], mine[:-1]}
-            covered = len(rest) >= MIN_REST and len(rest & line.terms) / len(rest) >= COVERED
+            covered = (
+                len(rest) >= MIN_REST and _tight(subject, line) and len(rest & line.terms) / len(rest) >= COVERED
+            )
             if names and covered and not _shares_root(mine, names):
                 yield _mismatch(mine, alignment, line)
                 return
@@ -195,10 +199,15 @@ def _mismatch(mine: str, alignment: Alignment, line: Line) -> Finding:
 
 
 def _replaced(subject: Subject, line: Line) -> Iterator[tuple[str, list[str]]]:
-    mine = [word.low for word in words(subject.text)][:120]
-    theirs = [word.low for word in words(flat(line.text))][:120]
-    for operation, a, b, c, d in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
-        if operation == "replace" and b - a <= 3 and d - c <= 3:
+    """Words of the claim that stand where the line has others, equal words on both sides."""
+    mine = [word.low.replace(".", "") for word in words(subject.text)][:120]
+    theirs = [word.low.replace(".", "") for word in words(flat(line.text))][:120]
+    codes = SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+    for place, (operation, a, b, c, d) in enumerate(codes):
+        framed = (place == 0 or codes[place - 1][0] == "equal") and (
+            place + 1 == len(codes) or codes[place + 1][0] == "equal"
+        )
+        if operation == "replace" and framed and b - a <= 3 and d - c <= 3:  # noqa: PLR2004
             for word in mine[a:b]:
                 yield word, theirs[c:d]
 
