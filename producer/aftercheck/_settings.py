@@ -45,7 +45,7 @@ class Settings:
     """
 
     app: str
-    redis_url: str = DEFAULT_REDIS_URL
+    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     environment: str = ""
     tenant: str = "default"
     max_buffer_bytes: int = 32 * MIB
