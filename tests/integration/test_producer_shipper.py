@@ -89,7 +89,7 @@ def test_a_finished_trace_goes_at_the_next_tick_and_an_open_one_in_parts(server:
 
 @pytest.mark.req("P4", "I1")
 def test_losses_of_every_kind_are_counted_and_told(server: redis.Redis, redis_url: str) -> None:
-    client = Client(redis_url, max_buffer_bytes=2**20, max_payload_bytes=50_000, max_text_chars=400_000)
+    client = Client(redis_url, max_buffer_bytes=2**20, max_payload_bytes=10_000, max_text_chars=400_000)
     client.call("word " * 60_000)
     client.call("x" * 1_200_000)
     client.processor.force_flush()
