@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import psycopg
@@ -30,7 +30,9 @@ from aftercheck_worker.intake import counters
 from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.intake.link import Link, LinkError
 from aftercheck_worker.intake.loop import Intake
+from aftercheck_worker.intake.reading import Reading
 from aftercheck_worker.intake.stream import Move, Stand
+from aftercheck_worker.intake.writer import Stored
 from aftercheck_worker.settings import Settings
 
 pytestmark = pytest.mark.faults
@@ -448,6 +450,60 @@ def test_two_flushes_of_one_set_count_once(
     link.close()
 
     assert totals(connection, mine.tenant)["received"] == 2
+
+
+@pytest.mark.req("F28")
+def test_a_chunk_that_comes_while_its_trace_is_read_is_not_lost(
+    mine: Settings, traffic: Traffic, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tid, root = trace_id(), span_id()
+    traffic.send(tid, packed([span(tid, root), answer_span(tid, None, root, "One.")]))
+    with intake(mine) as running, intake(mine) as other:
+        real, came = running._writer.store, list[int]()
+
+        def slow(readings: Sequence[Reading]) -> list[Stored]:
+            stored = real(readings)
+            if stored and not came:
+                came.append(1)
+                traffic.send(tid, packed([answer_span(tid, None, root, "Two.")]), root=False)
+                other.rates.replace({}, 0.0)
+                assert other._take(other._stream.read()) == 1
+            return stored
+
+        monkeypatch.setattr(running._writer, "store", slow)
+        running.drain()
+
+    assert sorted(answers(connection, tid)) == ["One.", "Two."]
+    found = totals(connection, mine.tenant)
+    assert (found["sampled"], found["traces.answered"], found["received"]) == (1, 1, 2)
+
+
+@pytest.mark.req("F27")
+def test_two_holders_of_the_same_entries_count_them_once(
+    mine: Settings, traffic: Traffic, connection: Connection
+) -> None:
+    """A slow intake steps after another one has claimed and stepped its entries."""
+    half = mine.model_copy(update={"sampling_rate": 0.5})
+    for draw in (0.9, 0.1):
+        traffic.trace(draw)
+    with intake(half) as slow, intake(half) as other:
+        slow.tick()
+        other.tick()
+        for draw in (0.9, 0.1, 0.9):
+            traffic.trace(draw)
+        held = slow._stream.read()
+        traffic.trace(0.9)
+        assert len(held) == 3
+        assert other._take(other._stream.claim(0)) == 3
+        left = traffic.left()
+        assert slow._take(held) == 0
+        assert traffic.left() == left
+        assert left[1] > 0
+        other.drain()
+
+    found = totals(connection, mine.tenant)
+    assert found["received"] == 6
+    assert (found["sampled"], found["unsampled"]) == (4, 2)
 
 
 def test_a_lost_reply_of_a_step_changes_nothing(

@@ -104,6 +104,10 @@ def test_killed_at_random(mine: Settings, traffic: Traffic, connection: Connecti
         while (state := stream_state(link, mine.tenant)).depth + state.due:
             assert time.monotonic() < deadline, state
             time.sleep(0.1)
+        names = tuple(f"{process.pid}-" for process in running.processes)
+        while len([name for name in intakes(link, mine.tenant) if name.startswith(names)]) < 2:
+            assert time.monotonic() < deadline, "the last ones to be started must be listening for SIGTERM"
+            time.sleep(0.05)
         assert running.end() == [0, 0]
     with intake(mine) as last:
         last.drain()
