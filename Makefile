@@ -10,7 +10,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 NAMES ?=
 COVERAGE ?= 85
 
-.PHONY: help install demo test lint mypy types bench faults train clean
+.PHONY: help install demo test lint mypy types bench faults docs train clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ bench: $(STAMP) ## Measure; writes benchmarks/results/latest.json and latest.md 
 
 faults: $(STAMP) ## Real processes with injected faults: kill -9, restarts, black holes (minutes)
 	@$(BIN)/python -m pytest -m faults tests/faults
+
+docs: $(STAMP) ## Write docs/reference from the code
+	@$(BIN)/python docs/generate.py
 
 train: $(STAMP) ## Train the verifier (hours on two cores; data from AFTERCHECK_DATA)
 	@$(BIN)/python -m training

@@ -74,7 +74,7 @@ def test_a_refresher_that_hangs_is_seen() -> None:
     watch = _watch()
     _moving(watch, 5.0, waiting=0, mark="a")
 
-    assert watch.ready(5.0 + REFRESH + 2).ok
-    assert not watch.ready(5.0 + REFRESH + 4).ok
-    assert watch.live(5.0 + REFRESH + 4).ok
+    assert watch.ready(5.0 + REFRESH + 4).ok
+    assert not watch.ready(5.0 + REFRESH + 6).ok
+    assert watch.live(5.0 + REFRESH + 6).ok
     assert not watch.live(5.0 + REFRESH + 31).ok

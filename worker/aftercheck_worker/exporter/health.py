@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-REFRESH_GRACE: Final = 3.0
+REFRESH_GRACE: Final = 5.0
 """Seconds that a refresh may be overdue before the answer is not ready."""
 WEDGED_SECONDS: Final = 30.0
 """Seconds that a refresh may be overdue before the process is not live."""

@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow, class_row
 
 from aftercheck_worker.exporter.reading import EvaluatorInfo, StoreReading, Total, Window
 
-STATEMENT_SECONDS: Final = 2.0
+STATEMENT_SECONDS: Final = 3.0
 """Statement timeout of a refresh: with the 5 s timer, a lost Postgres is seen within 10 s (I9)."""
 
 WINDOW_SECONDS: Final = 300
