@@ -42,12 +42,23 @@ _CHECKABLE_CODE: Final = re.compile(
     r"\w\(|^\s*(?:import|from|\$|pip|npm|curl|docker|kubectl|git)\b|https?://|--\w|=", re.MULTILINE
 )
 _DATE: Final = re.compile(r"\b(?:1[5-9]|20)\d\d\b|\b\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b")
-_NAME: Final = re.compile(r"(?<=[^\s.!?:])\s+[\"'(]*([^\W\d_a-z][\w'’-]+)")
+_NAME: Final = re.compile(r"(?<=[^\s.!?:])\s+[\"'(]*([A-ZÀ-ÖØ-ÞĄĆĘŁŃŚŹŻ\u0400-\u042f\u0490][\w'’-]+)")
 _ENTITY_CODE: Final = re.compile(r"\b[A-Z][A-Z0-9-]{1,}\b|https?://\S+|\b[\w.+-]{1,64}@[\w-]{1,63}\.\w+")
 _ENUMERATION: Final = re.compile(
     r"\s*(?:,|;|\band\b|\boder\b|\bund\b|\boraz\b|\bor\b|(?<=\s)(?:i|и|і|й|та|или|або|lub)(?=\s))\s*"
 )
 _CONTENT_SKIP: Final = 2
+
+
+_SIBLINGS: Final[dict[Language, tuple[Language, ...]]] = {
+    "en": ("en",),
+    "pl": ("pl", "en"),
+    "de": ("de", "en"),
+    "uk": ("uk", "ru", "en"),
+    "ru": ("ru", "uk", "en"),
+    "other": ("en", "pl", "de"),
+}
+"""Languages whose patterns are tried: short sentences are easily taken for a sibling's."""
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -71,10 +82,8 @@ class _Reader(msgspec.Struct, frozen=True):
     tools: bool
 
     def has(self, category: Category, text: str) -> bool:
-        """Does a pattern of this language, or of English, match?"""
-        if pattern(self.language, category).search(text):
-            return True
-        return self.language not in ("en", "other") and bool(pattern("en", category).search(text))
+        """Does a pattern of this language, of English, or of a language easily taken for it, match?"""
+        return any(pattern(language, category).search(text) for language in _SIBLINGS[self.language])
 
 
 def split(interaction: Interaction) -> tuple[Claim, ...]:
@@ -107,7 +116,7 @@ def _is_short(answer: str) -> bool:
 
 def _short(reader: _Reader, span: Span) -> _Draft:
     text = reader.flat[span.start : span.end]
-    for reason in ("refusal", "greeting", "question"):
+    for reason in ("refusal", "greeting", "offer", "question", "hedge", "opinion"):
         if reader.has(reason, text) and not reader.has("yes_no", text):
             return _Draft(span.start, span.end, reader.question, reason)
     return _Draft(span.start, span.end, reader.question)
@@ -223,7 +232,7 @@ def _skip_reason(text: str, reader: _Reader) -> str | None:
     bare = _QUOTED.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', text).strip(" *_'()")
     if not _WORD.search(bare):
         return "meta"
-    for reason in ("question", "greeting", "meta", "offer", "handover", "hedge", "opinion"):
+    for reason in ("offer", "question", "greeting", "meta", "handover", "hedge", "opinion"):
         if reader.has(reason, bare):
             if reason in ("handover", "meta", "offer") and reader.has("action_first_person", bare):
                 continue

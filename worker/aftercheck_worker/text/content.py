@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from aftercheck_worker.text.lexicon import LANGUAGES, Language, load
-from aftercheck_worker.text.tokens import words
+from aftercheck_worker.text.tokens import Token, words
 
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _CODE_NAME: Final = re.compile(r"^(?:[A-Z]{2,}[A-Za-z0-9]*|[A-Z]|(?:[A-Za-z]*\d[A-Za-z0-9-]*|[A-Z]+-\d+))$")
@@ -117,11 +117,16 @@ def denied_terms(text: str, language: Language) -> frozenset[str]:
     out: set[str] = set()
     for place, word in enumerate(found):
         if word.low in negations or word.low.endswith("n't"):
-            after = (
-                content(token.low, language) for token in found[place + 1 : place + 7] if token.low not in _LONGER
-            )
-            before = (content(token.low, language) for token in reversed(found[max(0, place - 3) : place]))
-            out |= next((terms for terms in after if terms), None) or next(
-                (terms for terms in before if terms), frozenset()
+            out |= _first(found[place + 1 : place + 7], language) or _first(
+                found[max(0, place - 3) : place][::-1], language
             )
     return frozenset(out)
+
+
+def _first(tokens: list[Token], language: Language) -> frozenset[str]:
+    """The terms of the first token that has any."""
+    for token in tokens:
+        found = content(token.low, language) if token.low not in _LONGER else None
+        if found:
+            return found
+    return frozenset()

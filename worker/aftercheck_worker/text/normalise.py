@@ -10,7 +10,7 @@ import msgspec
 
 _SAME_LENGTH: Final = str.maketrans(
     {
-        **dict.fromkeys("‘’‚‛′ʼ＇`´", "'"),
+        **dict.fromkeys("‘’‚‛′ʼ＇´", "'"),
         **dict.fromkeys("“”„‟″«»＂", '"'),
         **dict.fromkeys("‐‑‒–—―−﹘﹣－", "-"),
         **dict.fromkeys(

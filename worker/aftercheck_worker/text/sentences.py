@@ -40,7 +40,8 @@ _ORDINAL_LEAD: Final = re.compile(
 _YEAR_BREAK: Final = re.compile(
     r"(?<=\d{4} г\.)\s+(?=[А-ЯЁІЇЄҐ])|(?<=\d{4} р\.)\s+(?=[А-ЯЁІЇЄҐ])|(?<=\d{4} r\.)\s+(?=[A-ZŁŚŻŹĆÓ])"
 )
-_PAREN_BREAK: Final = re.compile(r"(?<=[.!?…])\s+(?=\([^\W\d_a-z][^()]*[.!?]\))|(?<=[.!?…]\))\s+(?=[^\W\d_a-z])")
+_UPPER: Final = "A-ZÀ-ÖØ-ÞĄĆĘŁŃŚŹŻ\u0400-\u042f\u0490"
+_PAREN_BREAK: Final = re.compile(rf"(?<=[.!?…])\s+(?=\([{_UPPER}][^()]*[.!?]\))|(?<=[.!?…]\))\s+(?=[{_UPPER}])")
 _CUT: Final = re.compile(r"[;:,]\s|\s")
 _END: Final = re.compile(r"[.!?…:;。！？]['\"*_)\]»”’`]*\s*$")
 
