@@ -27,6 +27,7 @@ from tests.integration.intake.traffic import (
 )
 
 from aftercheck_worker.intake import counters
+from aftercheck_worker.intake.buffer import Leased
 from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.intake.link import Link, LinkError
 from aftercheck_worker.intake.loop import Intake
@@ -276,10 +277,15 @@ def test_with_too_much_waiting_the_stream_fills_instead(
 ) -> None:
     """Postgres is away for long: what waits is bounded by bytes, the rest stays where admission counts it."""
     tight = mine.model_copy(update={"stream_max_bytes": 3_000})
+
+    def nothing(limit: int) -> tuple[float, list[Leased]]:
+        assert limit > 0
+        return 0.0, []
+
     with intake(tight) as running:
         running.tick()
         with monkeypatch.context() as away:
-            away.setattr(running._buffer, "lease", lambda _: (0.0, []))
+            away.setattr(running._buffer, "lease", nothing)
             for _ in range(20):
                 traffic.trace()
                 running.tick(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zlib
 from typing import cast
 
@@ -147,8 +148,15 @@ def test_brackets_in_strings_are_no_depth() -> None:
 def test_a_zip_bomb_is_never_inflated() -> None:
     bomb = zlib.compress(bytes(200_000_000), 9)
 
-    with pytest.raises(Rejected, match="too_large"):
-        inflate(bomb, LIMIT)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Rejected, match="too_large"):
+            inflate(bomb, LIMIT)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * LIMIT
 
 
 @pytest.mark.req("F25")
