@@ -257,6 +257,26 @@ def test_a_trace_that_kills_readers_dies_alone(mine: Settings, traffic: Traffic,
     assert letters(connection, mine)[poison][0] == "poison"
 
 
+@pytest.mark.req("F30")
+def test_a_waiting_chunk_of_another_release_is_a_dead_letter(
+    mine: Settings, traffic: Traffic, connection: Connection
+) -> None:
+    tid, alone = traffic.trace(), trace_id()
+    keys = Keys(mine.tenant)
+    with intake(mine) as running:
+        running.tick()
+        while running._stand.due == 0:
+            running.tick(20)
+        traffic.client.hset(keys.trace(tid), b"12345678", b"12345678 not msgpack")
+        traffic.client.hset(keys.trace(alone), b"12345678", b"12345678 not msgpack")
+        traffic.client.zadd(keys.due, {alone: 1})
+        running.drain()
+
+    assert judged(connection, mine) == {tid: "pending"}
+    assert {letters(connection, mine)[name][0] for name in (tid, alone)} == {"invalid_schema"}
+    assert totals(connection, mine.tenant)["incomplete"] >= 1
+
+
 @pytest.mark.req("F25")
 def test_our_own_bug_costs_one_trace(mine: Settings, traffic: Traffic, connection: Connection) -> None:
     tid, good = traffic.trace(), traffic.trace()

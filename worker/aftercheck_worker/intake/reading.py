@@ -16,7 +16,7 @@ from aftercheck_worker.intake.counters import counter
 from aftercheck_worker.intake.gate import Rejected, inflate, read_chunk
 from aftercheck_worker.intake.rates import Rates
 from aftercheck_worker.intake.readiness import Patience, Wait, readiness, seen
-from aftercheck_worker.intake.record import Record, unpack
+from aftercheck_worker.intake.record import DIGEST_BYTES, Record, unpack
 from aftercheck_worker.stages.assembly import assemble
 from aftercheck_worker.stages.extraction import extract
 from aftercheck_worker.stages.sampling import Decision
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 MAX_INFLATED_BYTES: Final = 64 * 1024 * 1024
 """JSON bytes of one trace; chunks beyond are dead letters (`too_large`)."""
+NO_DECISION: Final = "s 1.0 0 0"
+"""Decision text of a trace that became dead letters before anything was decided."""
 CLAIM_CHARS: Final = 100
 WINDOW_CHARS: Final = 1000
 
@@ -92,9 +94,17 @@ class Reader:
 
     def read(self, leased: Leased, now: float) -> Reading:
         """Read one trace at `now`, server seconds. Never raises: what cannot be read becomes dead letters."""
-        records = sorted((unpack(stored) for stored in leased.stored), key=_by_entry)
+        records, torn = _unpacked(leased)
         if not records:
-            return Reading(trace=leased, action="store", decision=leased.decision, outcome="empty")
+            outcome: Outcome = "rejected" if torn else "empty"
+            text = leased.decision or NO_DECISION
+            return Reading(trace=leased, action="store", decision=text, outcome=outcome, letters=torn)
+        reading = self._read(leased, records, now)
+        if torn and reading.action == "store":
+            return msgspec.structs.replace(reading, letters=(*reading.letters, *torn))
+        return reading
+
+    def _read(self, leased: Leased, records: Sequence[Record], now: float) -> Reading:
         if leased.leases >= MAX_LEASES:
             detail = f"{leased.leases} processes ended while they read this trace"
             return self._refused(leased, records, "poison", detail)
@@ -102,7 +112,8 @@ class Reader:
         state = readiness(facts, first=leased.first, last=leased.last, now=now, patience=self._patience)
         if isinstance(state, Wait) and not leased.forced:
             return Reading(trace=leased, action="wait", until=state.until)
-        complete = not isinstance(state, Wait) and state.complete and not leased.cut
+        whole = len(records) == len(leased.stored) and not leased.cut
+        complete = not isinstance(state, Wait) and state.complete and whole
         try:
             return self._decided(leased, records, complete)
         except Exception as error:
@@ -111,8 +122,7 @@ class Reader:
 
     def refused(self, reading: Reading, reason: DeadLetterReason, detail: str) -> Reading:
         """Turn a reading that Postgres refuses into dead letters of its entries."""
-        records = [unpack(stored) for stored in reading.trace.stored]
-        return self._refused(reading.trace, records, reason, detail)
+        return self._refused(reading.trace, _unpacked(reading.trace)[0], reason, detail)
 
     def _decided(self, leased: Leased, records: Sequence[Record], complete: bool) -> Reading:
         app = next((r.header.app for r in records if r.header.root), records[0].header.app)
@@ -205,8 +215,8 @@ class Reader:
         return Reading(
             trace=leased,
             action="store",
-            app=records[0].header.app,
-            decision=leased.decision or "s 1.0 0 0",
+            app=records[0].header.app if records else "",
+            decision=leased.decision or NO_DECISION,
             letters=tuple(_letter(leased, record, reason, detail) for record in records),
             digests=_digests(records),
             outcome="rejected",
@@ -261,6 +271,27 @@ def estimated_pairs(found: Interaction) -> int:
     """Estimate claims x passage windows of an answer: a claim per 100 characters, a window per 1,000."""
     claims = sum(1 + len(text) // CLAIM_CHARS for text in (found.answer, *found.alternatives))
     return claims * sum(1 + len(passage.text) // WINDOW_CHARS for passage in found.passages)
+
+
+def _unpacked(leased: Leased) -> tuple[list[Record], tuple[Letter, ...]]:
+    """Read the stored chunks, oldest first. One that cannot be read (another release wrote it) is a dead letter."""
+    records: list[Record] = []
+    torn: list[Letter] = []
+    for stored in leased.stored:
+        try:
+            records.append(unpack(stored))
+        except (ValueError, msgspec.MsgspecError):
+            torn.append(
+                Letter(
+                    entry_id=f"{leased.trace_id}/{stored[:DIGEST_BYTES].hex()}",
+                    reason="invalid_schema",
+                    detail="the waiting chunk cannot be read by this release",
+                    fields={b"p": stored},
+                    trace_id=leased.trace_id,
+                    known=stored[:DIGEST_BYTES] in leased.counted,
+                )
+            )
+    return sorted(records, key=_by_entry), tuple(torn)
 
 
 def _by_entry(record: Record) -> tuple[int, int]:

@@ -84,7 +84,7 @@ while i <= #ARGV do
     freed = freed + tonumber(size)
     count('received', app, '')
     if lost ~= '' then count('dropped', app, lost) end
-    if op == 'cold' and wanted and redis.call('ZREM', prefix .. 'wanted', tid) == 1 then
+    if wanted and (op == 'cold' or op == 'hold') and redis.call('ZREM', prefix .. 'wanted', tid) == 1 then
       op = 'hold'
       redis.call('HSET', prefix .. 't:' .. tid, '@x', '1')
     end
