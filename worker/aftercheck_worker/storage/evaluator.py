@@ -1,4 +1,4 @@
-"""The evaluators that have written results: bounded name, version, and everything the version is the hash of (R25)."""
+"""The evaluators that have written results: name, version, and everything the version is the hash of (R25)."""
 
 from __future__ import annotations
 
