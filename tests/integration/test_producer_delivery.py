@@ -185,6 +185,48 @@ say(same=trace.get_tracer_provider() is provider, theirs=len(memory.get_finished
     assert len(entries(stream)) == 1
 
 
+@pytest.mark.req("R1")
+def test_a_running_traceloop_is_joined(stream: redis.Redis, redis_url: str) -> None:
+    pytest.importorskip("traceloop.sdk", reason="extra [traceloop]")
+    code = """
+import contextlib, io
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from traceloop.sdk import Traceloop
+from traceloop.sdk.instruments import Instruments
+memory = InMemorySpanExporter()
+with contextlib.redirect_stdout(io.StringIO()):
+    Traceloop.init(app_name="theirs", exporter=memory, disable_batch=True, instruments={Instruments.OPENAI})
+aftercheck.init("demo", strict=True); ask()
+say(theirs=len(memory.get_finished_spans()))
+"""
+    assert said(run(OPENAI + code, redis_url)) == [{"theirs": 1}]
+    ((header, chunk),) = entries(stream)
+    assert header.app == "demo"
+    assert chunk is not None
+    assert "Paris" in cast("str", chunk.spans[0].attributes["gen_ai.output.messages"])
+
+
+def test_an_otlp_exporter_of_the_environment_stays(stream: redis.Redis, redis_url: str) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="extra [traceloop]")
+    code = """
+import http.server, threading
+class Collector(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"])); say(path=self.path)
+        self.send_response(200); self.end_headers()
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
+from aftercheck import _provider
+_provider.traceloop_installed = lambda: False
+aftercheck.init("demo", strict=True); call()
+trace.get_tracer_provider().force_flush()
+"""
+    assert said(run(code, redis_url)) == [{"path": "/v1/traces"}]
+    assert len(entries(stream)) == 1
+
+
 @pytest.mark.req("P2")
 def test_without_traceloop_a_provider_is_made_and_the_extra_named(stream: redis.Redis, redis_url: str) -> None:
     done = run(
