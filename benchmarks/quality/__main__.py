@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.quality import floor, items, sample, table
-from benchmarks.quality.protocol import set_score
+from benchmarks.quality.protocol import Scored, set_score
 from benchmarks.quality.runner import run
 
 from aftercheck_worker.evaluators import resolve
@@ -31,7 +31,7 @@ def main() -> int:
     floors = {name: set_score(floor.score(rows, cut)) or 0.0 for name, rows in chosen.items()}
     RESULTS.mkdir(parents=True, exist_ok=True)
     kept = RESULTS / f"quality-{evaluator.name}-{evaluator.version[:12]}.jsonl.tmp"
-    scored = {}
+    scored: dict[str, list[Scored]] = {}
     for name, rows in chosen.items():
         scored[name] = list(run(rows, evaluator, kept))
         print(f"{name}: {100 * (set_score(scored[name]) or 0):.1f}", file=sys.stderr)

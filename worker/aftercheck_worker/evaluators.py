@@ -19,8 +19,11 @@ from typing import Final, Literal
 import msgspec
 
 from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.grounding import GroundingVerifier
+from aftercheck_worker.models import registry
 from aftercheck_worker.models.lexical import LexicalScorer
 from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages.decision import Thresholds
 from aftercheck_worker.stages.scoring import Identity, Policy
 from aftercheck_worker.stages.verification import LexicalVerifier, Verifier
 
@@ -30,8 +33,11 @@ Quality = Literal["smoke", "standard"]
 Build = Callable[[Settings], "Evaluator | None"]
 
 LEXICAL: Final = "lexical-v1"
+GROUNDING: Final = "grounding-v1"
+ENGLISH: Final = "aftercheck-verifier-en"
+"""Folder of the weights that the wheel carries."""
 DEFAULT: Final = "default"
-CODE: Final = ("stages", "text", "models", "pipeline.py")
+CODE: Final = ("stages", "text", "models", "grounding.py", "pipeline.py")
 """Files of this package whose bytes are part of the version: parsers, lexicons, stages, back ends."""
 
 _builders: dict[str, Build] = {}
@@ -144,7 +150,19 @@ def _lexical(settings: Settings) -> Evaluator:
     return assemble(LEXICAL, LexicalVerifier(LexicalScorer()), policy=policy, quality="smoke")
 
 
+def _grounding(settings: Settings) -> Evaluator | None:
+    folder = registry.SHIPPED / ENGLISH
+    if not (folder / "config.json").is_file():
+        return None
+    from aftercheck_worker.models.onnx import OnnxPairScorer
+
+    scorer = OnnxPairScorer(folder)
+    verifier = GroundingVerifier(scorer, Thresholds(support=scorer.config.thresholds.get("support", 0.5)))
+    return assemble(GROUNDING, verifier, policy=Policy(action_from=settings.action_from))
+
+
 register(LEXICAL, _lexical)
+register(GROUNDING, _grounding, preferred=True)
 
 
 @lru_cache(maxsize=1)
