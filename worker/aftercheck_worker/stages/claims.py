@@ -7,6 +7,7 @@ extractor's recall can be measured.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +18,7 @@ from aftercheck_schemas.evaluation import Claim
 from aftercheck_schemas.interaction import Interaction
 from aftercheck_schemas.vocabulary import ClaimSubtype, ClaimType, Severity
 from aftercheck_worker.text.language import detect
-from aftercheck_worker.text.lexicon import Category, Language, load, pattern
+from aftercheck_worker.text.lexicon import Category, Language, load, matches, pattern
 from aftercheck_worker.text.normalise import flat, plain
 from aftercheck_worker.text.sentences import Block, Span, blocks, sentences, trim
 
@@ -83,7 +84,14 @@ class _Reader(msgspec.Struct, frozen=True):
 
     def has(self, category: Category, text: str) -> bool:
         """Does a pattern of this language, of English, or of a language easily taken for it, match?"""
-        return any(pattern(language, category).search(text) for language in _SIBLINGS[self.language])
+        lowered = _lower(text)
+        return any(matches(language, category, lowered) for language in _SIBLINGS[self.language])
+
+
+@functools.lru_cache(maxsize=4)
+def _lower(text: str) -> str:
+    """Lower a sentence once for all its categories."""
+    return text.lower()
 
 
 def split(interaction: Interaction) -> tuple[Claim, ...]:

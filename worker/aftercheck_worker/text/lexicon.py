@@ -46,6 +46,8 @@ Category = Literal[
 ]
 _FLAGS: Final = re.IGNORECASE | re.UNICODE
 _NEVER: Final = re.compile(r"(?!)")
+_CAPITAL: Final = re.compile(r"(?<!\\)[^\W\d_a-z]")
+"""A letter to lower; not `\\W`, `\\S` and the like."""
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,6 +97,44 @@ def pattern(language: Language, category: Category) -> re.Pattern[str]:
     """Return the compiled alternation of one category; a pattern that never matches when the list is empty."""
     parts = load(language).patterns.get(category, ())
     return re.compile("|".join(f"(?:{part})" for part in parts), _FLAGS) if parts else _NEVER
+
+
+def matches(language: Language, category: Category, lowered: str) -> bool:
+    """Say whether a category's pattern occurs in a text that is lower-cased already.
+
+    As `pattern(language, category).search(text) is not None`, at about a third of the cost: without IGNORECASE, and
+    with alternatives that are anchored to the start tried there only.
+    """
+    start, anywhere = _finders(language, category)
+    return bool((start and start.match(lowered)) or (anywhere and anywhere.search(lowered)))
+
+
+@functools.cache
+def _finders(language: Language, category: Category) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    parts = load(language).patterns.get(category, ())
+    return _joined([p for p in parts if _anchored(p)]), _joined([p for p in parts if not _anchored(p)])
+
+
+def _joined(parts: list[str]) -> re.Pattern[str] | None:
+    lowered = (_CAPITAL.sub(lambda found: found.group().lower(), part) for part in parts)
+    return re.compile("|".join(f"(?:{part})" for part in lowered)) if parts else None
+
+
+def _anchored(part: str) -> bool:
+    """Is `^` in front of the whole expression, not of one alternative?"""
+    depth, inside, escaped = 0, False, False
+    for char in part:
+        if escaped or char == "\\":
+            escaped = not escaped
+        elif inside:
+            inside = char != "]"
+        elif char == "[":
+            inside = True
+        elif char == "|" and depth == 0:
+            return False
+        else:
+            depth += (char == "(") - (char == ")")
+    return part.startswith("^")
 
 
 @functools.cache
