@@ -20,6 +20,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
+import psutil
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -42,7 +43,13 @@ _VOCABULARY = _TEXT.split()
 
 
 def run() -> dict[str, float]:
-    """Measure; keys `worker.no_model_eval_per_s` (fleet), `worker.one_process_eval_per_s` (no Celery), CPU shares."""
+    """Measure.
+
+    Returns:
+        `worker.no_model_eval_per_s`: the fleet; `worker.no_model_cpu_us`: CPU of one answer in workers, Postgres and
+        Valkey together (2e6 over it is what two idle cores could do); `worker.one_process_eval_per_s`: one checker
+        without Celery; `worker.check_cpu_us` and `worker.pipeline_cpu_us`: its CPU, and the share of the stages.
+    """
     with tempfile.TemporaryDirectory() as home, embedded.start(Path(home)) as services:
         if services.database_url is None or services.redis_url is None:
             raise RuntimeError("the embedded services did not start")
@@ -58,10 +65,17 @@ def run() -> dict[str, float]:
         with database.connect(services.database_url, name="bench") as connection:
             connection.autocommit = True
             found = _stages() | _alone(connection, services.database_url)
-            with _workers():
+            with _workers() as workers:
+                roots = [*workers, *services.pids().values()]
                 _work(connection, WARM)
-                seconds = _work(connection, ANSWERS)
-        return found | {"worker.no_model_eval_per_s": ANSWERS / seconds}
+                ids = _fill(connection, ANSWERS)
+                before = _cpu_seconds(roots)
+                seconds = _send(connection, ids)
+                cpu = _cpu_seconds(roots) - before
+        return found | {
+            "worker.no_model_eval_per_s": ANSWERS / seconds,
+            "worker.no_model_cpu_us": cpu / ANSWERS * 1e6,
+        }
 
 
 def _stages() -> dict[str, float]:
@@ -90,13 +104,13 @@ def _alone(connection: psycopg.Connection[TupleRow], url: str) -> dict[str, floa
 
 
 @contextlib.contextmanager
-def _workers() -> Generator[None]:
+def _workers() -> Generator[list[int]]:
     command = [sys.executable, "-m", "aftercheck_worker.cli", "worker", "--no-intake"]
     running = [
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(WORKERS)
     ]
     try:
-        yield
+        yield [process.pid for process in running]
     finally:
         for process in running:
             process.send_signal(signal.SIGTERM)
@@ -106,14 +120,29 @@ def _workers() -> Generator[None]:
 
 def _work(connection: psycopg.Connection[TupleRow], count: int) -> float:
     """Send `count` answers and return the seconds until all are final."""
-    ids = _fill(connection, count)
+    return _send(connection, _fill(connection, count))
+
+
+def _send(connection: psycopg.Connection[TupleRow], ids: list[int]) -> float:
     begun = time.perf_counter()
     app.send_check(ids)
     while _left(connection, ids[0]):
         if time.perf_counter() - begun > WAIT_SECONDS:
-            raise RuntimeError(f"{_left(connection, ids[0])} of {count} answers are not final")
+            raise RuntimeError(f"{_left(connection, ids[0])} of {len(ids)} answers are not final")
         time.sleep(0.05)
     return time.perf_counter() - begun
+
+
+def _cpu_seconds(roots: list[int]) -> float:
+    """CPU seconds so far of the processes `roots` and all below them."""
+    total = 0.0
+    for root in roots:
+        family = psutil.Process(root)
+        for process in (family, *family.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+    return total
 
 
 def _left(connection: psycopg.Connection[TupleRow], first: int) -> int:

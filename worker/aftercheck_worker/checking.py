@@ -207,13 +207,24 @@ class Checker:
         )
         self._commit(lambda connection: ledger.fail(connection, [number], "verifier_failed"))
 
+    def _opened(self) -> psycopg.Connection[TupleRow]:
+        """Connect, without waiting for the disk at each commit.
+
+        A crash of Postgres (not of a worker) may then undo the last transactions, each of them whole: the answers are
+        `checking` again, and the reconciler has them evaluated again. Intake's rows are durable.
+        """
+        connection = self._connect()
+        connection.execute("SET synchronous_commit TO off")
+        connection.commit()
+        return connection
+
     def _commit(self, work: Callable[[psycopg.Connection[TupleRow]], _T]) -> _T:
         """Run one transaction; wait for a Postgres that is away, up to `patience_seconds` (F11-F14)."""
         end = time.monotonic() + self._settings.patience_seconds
         for pause in _pauses():
             try:
                 if self._connection is None:
-                    self._connection = self._connect()
+                    self._connection = self._opened()
                 return database.transaction(self._connection, work)
             except (psycopg.Error, DependencyUnavailable) as error:
                 if database.classify(error) != "unavailable":
