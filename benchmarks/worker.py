@@ -129,7 +129,7 @@ def _send(connection: psycopg.Connection[TupleRow], ids: list[int]) -> float:
     while _left(connection, ids[0]):
         if time.perf_counter() - begun > WAIT_SECONDS:
             raise RuntimeError(f"{_left(connection, ids[0])} of {len(ids)} answers are not final")
-        time.sleep(0.05)
+        time.sleep(0.25)
     return time.perf_counter() - begun
 
 
