@@ -26,8 +26,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-CALLS = 60
-ROUNDS = 5
+CALLS = 10
+ROUNDS = 50
 IMPORTS = 7
 
 _SPAN = """
@@ -140,17 +140,17 @@ def import_ms() -> float:
 def call_ratio(url: str) -> float:
     """Calling-thread CPU of one OpenAI call: ours over OpenLLMetry alone, in two processes that take turns.
 
-    The median of the rounds' ratios, so that load of the machine hits both sides alike.
+    The median over many short rounds, each the ratio of two neighbours in time: a busy machine changes its speed
+    within seconds, and hits both sides of a round alike. The side that goes first alternates.
     """
     sides = [_start(side, url) for side in ("ours", "theirs")]
     try:
         ratios: list[float] = []
-        for number in range(ROUNDS + 1):
-            ours, theirs = [_ask(process) for process in (sides if number % 2 else sides[::-1])][
-                :: 1 if number % 2 else -1
-            ]
-            ratios.append(ours / theirs)
-        return statistics.median(ratios[1:])
+        for number in range(ROUNDS):
+            order = (0, 1) if number % 2 else (1, 0)
+            spent = {side: _ask(sides[side]) for side in order}
+            ratios.append(spent[0] / spent[1])
+        return statistics.median(ratios)
     finally:
         for process in sides:
             process.kill()
