@@ -1,24 +1,20 @@
-"""How many flips an engine catches and how many twins it keeps. `python tests/metamorphic/measure.py`."""
+"""How many flips an engine catches and how many twins it keeps. `python -m tests.metamorphic.measure`."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
 
 import msgspec
+from tests.metamorphic.builder import OPERATORS, Pair, build
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from builder import OPERATORS, Pair, build  # noqa: E402
-
-from aftercheck_schemas.interaction import Interaction, Passage  # noqa: E402
-from aftercheck_worker.engine import Engine  # noqa: E402
-from aftercheck_worker.models.base import PairScorer  # noqa: E402
-from aftercheck_worker.models.containment import ContainmentScorer  # noqa: E402
-from aftercheck_worker.stages.claims import split  # noqa: E402
-from aftercheck_worker.stages.verification import Item  # noqa: E402
-from aftercheck_worker.text.lexicon import LANGUAGES  # noqa: E402
+from aftercheck_schemas.interaction import Interaction, Passage
+from aftercheck_worker.engine import Engine
+from aftercheck_worker.models.base import PairScorer
+from aftercheck_worker.models.containment import ContainmentScorer
+from aftercheck_worker.stages.claims import split
+from aftercheck_worker.stages.verification import Item
+from aftercheck_worker.text.lexicon import LANGUAGES
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -207,10 +207,8 @@ def _scored(case: _Case, asked: _Asked, support: float, contradiction: float) ->
 
 def _spans(case: _Case, asked: _Asked, score: float) -> tuple[Evidence, ...]:
     """Up to three units of the window, the ones that the claim ranks best, in document order."""
-    held = {(piece.source, piece.start): piece for piece in asked.window.pieces}
-    ranked = case.index.rank(case.queries[asked.claim], retrieval.TOP)
-    keys = [(case.index.owner[unit], case.index.units[unit].start) for unit, _ in ranked]
-    chosen = [held[key] for key in dict.fromkeys(keys) if key in held][:CITED_UNITS] or list(asked.window.pieces[:1])
+    pieces = asked.window.pieces
+    chosen = [pieces[place] for place in asked.window.best[:CITED_UNITS]] or list(pieces[:1])
     chosen.sort(key=lambda piece: (piece.source, piece.start))
     return tuple(case.pool.sources[piece.source].span(piece.start, piece.end, score) for piece in chosen)
 

@@ -48,7 +48,8 @@ _ENTITY_CODE: Final = re.compile(r"\b[A-Z][A-Z0-9-]{1,}\b|https?://\S+|\b[\w.+-]
 _ENUMERATION: Final = re.compile(
     r"\s*(?:,|;|\band\b|\boder\b|\bund\b|\boraz\b|\bor\b|(?<=\s)(?:i|и|і|й|та|или|або|lub)(?=\s))\s*"
 )
-_CONTENT_SKIP: Final = 2
+PLAN_HEAD: Final = 40
+OPINION_TERMS: Final = 6
 
 
 _SIBLINGS: Final[dict[Language, tuple[Language, ...]]] = {
@@ -239,13 +240,15 @@ def _cut_at(span: Span, reader: _Reader, category: Category) -> Iterator[Span]:
 def _skip_reason(text: str, reader: _Reader) -> str | None:
     bare = _QUOTED.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', text).strip(" *_'()")
     if not _WORD.search(bare):
-        return "meta"
+        return None if _WORD.search(text) else "meta"
     for reason in ("offer", "question", "greeting", "meta", "handover", "hedge", "opinion"):
         if reader.has(reason, bare):
             if reason in ("handover", "meta", "offer") and reader.has("action_first_person", bare):
                 continue
+            if reason == "opinion" and len(_terms(bare, reader.language)) > OPINION_TERMS:
+                continue  # "I like that the hero is played by ..." says something that can be checked
             return {"handover": "offer"}.get(reason, reason)
-    if reader.has("plan", bare) and not reader.has("action_first_person", bare):
+    if reader.has("plan", bare[:PLAN_HEAD]) and not reader.has("action_first_person", bare):
         return "plan"
     if bare.endswith(":") and not _DIGIT.search(bare):
         return "heading"

@@ -69,8 +69,8 @@ def against_history(claims: Sequence[Claim], history: Sequence[Message]) -> tupl
     for number, message in enumerate(history, 1):
         if message.role != "assistant":
             continue
-        for span in sentences(message.text, language=language)[: MAX_HISTORY - len(earlier)]:
-            earlier.append(_ready(f"history:{number}", message.text[span.start : span.end], language))
+        spans = sentences(message.text, language=language)[: MAX_HISTORY - len(earlier)]
+        earlier += [_ready(f"history:{number}", message.text[span.start : span.end], language) for span in spans]
     later = [_ready(c.id, c.text, language) for c in claims if c.verifiable and c.type != "code"]
     return tuple(_conflicts(earlier, later, before=False))
 

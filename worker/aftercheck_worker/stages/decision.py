@@ -153,7 +153,8 @@ def _scored(
 ) -> Verdict:
     cut = thresholds.by_type.get(claim.type, thresholds.support)
     if any(finding.effect == "escalate" for finding in findings):
-        cut = max(cut, thresholds.escalated)
+        scores = [_doubted(score, cut, thresholds.escalated) for score in scores]
+        support = max((score.support for score in scores), default=0.0)
     against = max(
         (s for s in scores if s.relevance >= thresholds.relevance), key=lambda s: s.contradiction, default=None
     )
@@ -180,6 +181,15 @@ def _scored(
     if best is not None and support >= cut:
         return _verdict(claim, "supported", support, "entailed", best.evidence, support)
     return _unsupported(claim, scores, best, support, cut, thresholds, elided=elided)
+
+
+def _doubted(score: Score, cut: float, escalated: float) -> Score:
+    """Move `escalated` to where `cut` is, so that the probability says the same as the status."""
+    raised, support = max(cut, escalated), score.support
+    if raised >= 1.0 or raised == cut:
+        return score
+    moved = support * cut / raised if support < raised else 1 - (1 - support) * (1 - cut) / (1 - raised)
+    return msgspec.structs.replace(score, support=moved)
 
 
 def _capped(claim: Claim, capped: Finding, best: Score | None, *, elided: bool) -> Verdict:

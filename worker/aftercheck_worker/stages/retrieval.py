@@ -6,13 +6,14 @@ on (`training/window.py`). With an encoder the two rankings are fused by recipro
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from aftercheck_schemas.interaction import Passage
 from aftercheck_worker.models.base import Encoder
@@ -69,12 +70,14 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         pieces: the units in document order.
         relevance: 0..1, share of the claim's term weight that the window holds (unknown terms weigh most).
         score: BM25 of its best unit, >= 0, comparable inside one claim only.
+        best: indices into `pieces`, the ones that the claim ranks highest first.
     """
 
     text: str
     pieces: tuple[Piece, ...]
     relevance: float
     score: float = 0.0
+    best: tuple[int, ...] = ()
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -87,6 +90,28 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     claim: str
     question: str = ""
+
+
+class _Posting(NamedTuple):
+    """Units that hold a term, how often, and count + length norm of each."""
+
+    places: npt.NDArray[np.intp]
+    counts: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+
+
+def _postings(bags: Sequence[Counter[str]], norms: npt.NDArray[np.float64]) -> dict[str, _Posting]:
+    places: dict[str, list[int]] = {}
+    counts: dict[str, list[float]] = {}
+    for place, bag in enumerate(bags):
+        for term, count in bag.items():
+            places.setdefault(term, []).append(place)
+            counts.setdefault(term, []).append(float(count))
+    out: dict[str, _Posting] = {}
+    for term, found in places.items():
+        at, many = np.array(found, dtype=np.intp), np.array(counts[term])
+        out[term] = _Posting(at, many, many + norms[at])
+    return out
 
 
 class Index:
@@ -104,12 +129,11 @@ class Index:
             self.owner += [number] * len(found)
         self.bags = [Counter(terms(unit.text)) for unit in self.units]
         self.lengths = [len(unit.text.split()) for unit in self.units]
-        self.sizes = [sum(bag.values()) for bag in self.bags]
-        self.mean = max(1.0, sum(self.sizes) / max(1, len(self.bags)))
-        self.postings: dict[str, list[int]] = {}
-        for place, bag in enumerate(self.bags):
-            for term in bag:
-                self.postings.setdefault(term, []).append(place)
+        self.words = sum(self.lengths)
+        sizes = [sum(bag.values()) for bag in self.bags]
+        mean = max(1.0, sum(sizes) / max(1, len(self.bags)))
+        norms = K1 * (1 - B + B * np.array(sizes, dtype=np.float64) / mean)
+        self.postings = _postings(self.bags, norms)
         self.operations = 0
         self._encoder = encoder
         self._vectors = (
@@ -140,42 +164,50 @@ class Index:
         for number in range(count):
             if not free or (number and not self._candidates(query, free)):
                 break
-            chosen, score = self._choose(query, dense, budget, free)
+            chosen, ranked = self._choose(query, dense, budget, free)
             if not chosen:
                 break
-            out.append(self._fused(query, sorted(chosen), score))
+            out.append(self._fused(query, sorted(chosen), ranked))
             free -= chosen
         return tuple(out)
 
     def _candidates(self, query: Query, free: set[int]) -> bool:
-        return any(place in free for term in terms(query.claim) for place in self.postings.get(term, ()))
+        return any(
+            p in free
+            for term in terms(query.claim)
+            if term in self.postings
+            for p in self.postings[term].places.tolist()
+        )
 
-    def _choose(self, query: Query, dense: Sequence[int], budget: int, free: set[int]) -> tuple[set[int], float]:
+    def _choose(
+        self, query: Query, dense: Sequence[int], budget: int, free: set[int]
+    ) -> tuple[set[int], list[tuple[int, float]]]:
         ranked = self.rank(query, TOP, free)
-        score = ranked[0][1] if ranked else 0.0
-        if sum(self.lengths[place] for place in free) <= budget:
-            return set(free), score
+        if self.words <= budget or (len(free) < len(self.units) and sum(self.lengths[p] for p in free) <= budget):
+            return set(free), ranked
         order = _fuse([place for place, _ in ranked], [place for place in dense if place in free])
-        return self._spend(order or [min(free)], budget, free), score
+        return self._spend(order or [min(free)], budget, free), ranked
 
     def rank(self, query: Query, limit: int, free: set[int] | None = None) -> list[tuple[int, float]]:
-        """Greedy, coverage-aware BM25: up to `limit` pairs (unit, score when it was taken)."""
+        """Greedy, coverage-aware BM25: up to `limit` pairs (unit, score when it was taken).
+
+        A term that a taken unit holds weighs less for the next. Ties go to the earlier unit.
+        """
         weights = self._weights(query)
-        places = {place for term in weights for place in self.postings[term] if free is None or place in free}
-        self.operations += len(places)
-        heap = [(-self._score(place, weights), place, 0) for place in places]
-        heapq.heapify(heap)
         taken: list[tuple[int, float]] = []
-        while heap and len(taken) < limit:
-            score, place, age = heapq.heappop(heap)
-            if age < len(taken):  # scores only fall, so a stale one is recomputed only when it comes to the top
-                self.operations += 1
-                heapq.heappush(heap, (-self._score(place, weights), place, len(taken)))
-                continue
-            if score >= 0:
+        if not weights:
+            return taken
+        closed = np.ones(len(self.units), dtype=np.bool_)
+        closed[list(free) if free is not None else slice(None)] = False
+        while len(taken) < limit:
+            scores = self._scores(weights)
+            scores[closed] = 0.0
+            best = int(scores.argmax())
+            if scores[best] <= 0:
                 break
-            taken.append((place, -score))
-            for term in self.bags[place]:
+            taken.append((best, float(scores[best])))
+            closed[best] = True
+            for term in self.bags[best]:
                 if term in weights:
                     weights[term] *= COVERED_WEIGHT
         return taken
@@ -186,13 +218,16 @@ class Index:
         return {term: weight * self._idf(term) for term, weight in wanted.items() if term in self.postings}
 
     def _idf(self, term: str) -> float:
-        found = len(self.postings.get(term, ()))
+        found = len(self.postings[term].places) if term in self.postings else 0
         return math.log(1 + (len(self.units) - found + 0.5) / (found + 0.5))
 
-    def _score(self, place: int, weights: dict[str, float]) -> float:
-        bag = self.bags[place]
-        norm = K1 * (1 - B + B * self.sizes[place] / self.mean)
-        return sum(w * bag[t] * (K1 + 1) / (bag[t] + norm) for t, w in weights.items() if t in bag)
+    def _scores(self, weights: dict[str, float]) -> npt.NDArray[np.float64]:
+        scores = np.zeros(len(self.units))
+        for term, weight in weights.items():
+            held = self.postings[term]
+            self.operations += len(held.places)
+            scores[held.places] += weight * held.counts * (K1 + 1) / held.spread
+        return scores
 
     def _spend(self, order: Sequence[int], budget: int, free: set[int]) -> set[int]:
         """Spend the budget: each ranked unit, then its neighbours in the same source, then the rest in order."""
@@ -217,7 +252,7 @@ class Index:
             take(place)
         return chosen
 
-    def _fused(self, query: Query, places: Sequence[int], score: float) -> Window:
+    def _fused(self, query: Query, places: Sequence[int], ranked: Sequence[tuple[int, float]]) -> Window:
         runs: list[list[int]] = []
         for place in places:
             if runs and place == runs[-1][-1] + 1 and self.owner[place] == self.owner[runs[-1][-1]]:
@@ -228,7 +263,14 @@ class Index:
         pieces = tuple(
             Piece(self.owner[p], self.units[p].start, self.units[p].end, self.units[p].text) for p in places
         )
-        return Window(text=text, pieces=pieces, relevance=self._relevance(query, places), score=score)
+        order = {place: number for number, place in enumerate(places)}
+        return Window(
+            text=text,
+            pieces=pieces,
+            relevance=self._relevance(query, places),
+            score=ranked[0][1] if ranked else 0.0,
+            best=tuple(order[place] for place, _ in ranked if place in order),
+        )
 
     def _relevance(self, query: Query, places: Sequence[int]) -> float:
         wanted = set(terms(query.claim))

@@ -41,7 +41,7 @@ def detect(text: str, default: Language = "other") -> Language:
     if not cyrillic and not latin:
         return default
     candidates: tuple[Language, ...] = ("uk", "ru") if cyrillic > latin else ("en", "pl", "de")
-    words = Counter(word.lower() for word in _WORD.findall(sample))
+    words = Counter(word.lower() for word in _WORD.findall(sample) if cyrillic or len(word) > 1)
     scores = {language: _score(language, words, sample) for language in candidates}
     best = max(candidates, key=lambda language: scores[language])
     if scores[best] > 0:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from aftercheck_schemas.evaluation import Claim, Evidence
 from aftercheck_worker.stages.checks.finding import Source
@@ -81,7 +81,8 @@ class Alignment:
         self.dialogue = tuple(dialogue)
         self.lines: list[Line] = []
         self.vocabulary: set[str] = set()
-        self._postings: dict[str, list[int]] = {}
+        postings: dict[str, list[int]] = {}
+        self._asked: tuple[Subject, list[tuple[float, Line]]] | None = None
         self.comparisons = 0
         self._sample = question[:300] + "\n" + "\n".join(source.text[:200] for source in self.sources[:3])
         for number, source in enumerate(self.sources):
@@ -92,7 +93,18 @@ class Alignment:
                 self.lines.append(Line(number, unit.start, unit.end, unit.text, terms, names(unit.text, language)))
                 self.vocabulary |= terms
                 for term in terms:
-                    self._postings.setdefault(term, []).append(place)
+                    postings.setdefault(term, []).append(place)
+        self._postings = {term: np.array(places, dtype=np.intp) for term, places in postings.items()}
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """All names of all lines."""
+        return frozenset(name for line in self.lines for name in line.names)
+
+    @functools.cached_property
+    def letters(self) -> str:
+        """All texts, flat and lower-case: for identifiers that must stand somewhere letter by letter."""
+        return "\n".join(flat(source.text).lower() for source in self.sources)
 
     def subject(self, claim: Claim) -> Subject:
         """Make a claim ready: markup and citation markers removed, premise in front, pronouns resolved to names."""
@@ -127,16 +139,26 @@ class Alignment:
 
     def candidates(self, subject: Subject) -> list[tuple[float, Line]]:
         """Return lines with their overlap (share of the claim's terms, 0..1), best first; at most `CANDIDATES`."""
-        hits: Counter[int] = Counter()
+        if self._asked is not None and self._asked[0] is subject:
+            return self._asked[1]
+        found = self._nearest(subject)
+        self._asked = (subject, found)
+        return found
+
+    def _nearest(self, subject: Subject) -> list[tuple[float, Line]]:
+        hits = np.zeros(len(self.lines), dtype=np.intp)
         for term in subject.terms:
-            hits.update(self._postings.get(term, ()))
-        if len(self.lines) <= SMALL_POOL:
-            for place in range(len(self.lines)):
-                hits.setdefault(place, 0)
-        found = sorted(hits, key=lambda place: (-hits[place], place))[:CANDIDATES]
-        self.comparisons += len(found)
+            places = self._postings.get(term)
+            if places is not None:
+                hits[places] += 1
+                self.comparisons += len(places)
+        keys = hits * (len(hits) + 1) - np.arange(len(hits))  # more hits first, then the earlier line
+        some = np.arange(len(hits)) if len(hits) <= SMALL_POOL else np.flatnonzero(hits)
+        if len(some) > CANDIDATES:
+            some = some[np.argpartition(-keys[some], CANDIDATES - 1)[:CANDIDATES]]
         size = max(1, len(subject.terms))
-        return [(hits[place] / size, self.lines[place]) for place in found]
+        order = sorted(some.tolist(), key=lambda place: -keys[place])
+        return [(int(hits[place]) / size, self.lines[place]) for place in order[:CANDIDATES]]
 
     def overlap(self, subject: Subject, line: Line) -> float:
         """Return the share of the claim's terms in a line, lowered when the line is about another of its kind."""

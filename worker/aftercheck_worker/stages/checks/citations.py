@@ -77,7 +77,7 @@ def judge(
 def _by_score(subject: Subject, alignment: Alignment, source: int, given: float) -> bool | None:
     if not _numbers_held(subject, alignment, source):
         return False
-    return True if given >= 0.5 else False
+    return given >= SUPPORTED
 
 
 def _entails(subject: Subject, alignment: Alignment, source: int) -> bool | None:

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from aftercheck_worker.stages.checks.alignment import Alignment, Subject
-from aftercheck_worker.stages.checks.finding import Finding, Source
+from aftercheck_worker.stages.checks.finding import Finding
 from aftercheck_worker.text.normalise import flat
 
 ANCHOR: Final = 0.5
@@ -47,12 +47,7 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
 
 
 def _held(value: str, alignment: Alignment) -> bool:
-    low = value.lower()
-    return any(low in _low(source) for source in alignment.sources)
-
-
-def _low(source: Source) -> str:
-    return flat(source.text).lower()
+    return value.lower() in alignment.letters
 
 
 def _missing(kind: str, value: str, subject: Subject, alignment: Alignment) -> Finding:

@@ -99,7 +99,7 @@ def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Co
     """Weigh the best line that agrees against the best aligned line that differs."""
     matches = [(share, line) for share, line, found in rows if any(test(q) == "equal" for q in found)]
     said = [*subject.numerals.quantities, *subject.numerals.moments]
-    rivals = [
+    rivals: list[Row] = [
         (share, line, [q for q in found if not _said(q, said)])
         for share, line, found in rows
         if not _broken(line, alignment)

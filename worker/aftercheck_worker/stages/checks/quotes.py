@@ -17,6 +17,7 @@ from aftercheck_worker.text.normalise import Folded, fold
 from aftercheck_worker.text.tokens import Token, words
 
 MIN_WORDS: Final = 3
+MAX_SOURCES: Final = 200
 ALTERED: Final = 0.8
 EXACT_TOKENS: Final = 0.95
 MAX_QUOTE_WORDS: Final = 200
@@ -31,7 +32,14 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
         quote = fold(found.group(1)).text.strip(" .,;:!?…")
         tokens = words(quote)
         if MIN_WORDS <= len(tokens) <= MAX_QUOTE_WORDS:
-            yield _judge(quote, [token.low for token in tokens], subject.language, alignment.sources)
+            yield _judge(quote, [token.low for token in tokens], subject.language, _near(subject, alignment))
+
+
+def _near(subject: Subject, alignment: Alignment) -> Sequence[Source]:
+    """All sources of a small pool, those of the nearest lines of a large one."""
+    if len(alignment.sources) <= MAX_SOURCES:
+        return alignment.sources
+    return [alignment.sources[n] for n in dict.fromkeys(line.source for _, line in alignment.candidates(subject))]
 
 
 def _judge(quote: str, tokens: list[str], language: Language, sources: Sequence[Source]) -> Finding:

@@ -53,6 +53,8 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     """Yield a finding when the claim names the key of a row."""
     low = f" {' '.join(word.low for word in words(flat(subject.text)))} "
     for source in alignment.sources:
+        if "|" not in source.text:
+            continue
         table = rows(source.text)
         keyed = [row for row in table if f" {row.cells[0]} " in low and row.cells[0]]
         if not keyed or len({row.cells[0] for row in keyed}) > 1:
