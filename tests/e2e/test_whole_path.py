@@ -111,10 +111,9 @@ def test_a_second_run_keeps_the_data_and_ctrl_c_leaves_nothing(home: Path) -> No
         shown = json.loads(head)
         running = family(process)
         assert len(running) >= 4
-        with urllib.request.urlopen(shown["metrics"], timeout=5) as response:
-            text = response.read().decode()
         assert shown["funnel"]["sampled"] == 24  # of this run
-        assert 'aftercheck_traces_sampled_total{app="demo-rag",environment="",origin="production"} 48.0' in text
+        both = 'aftercheck_traces_sampled_total{app="demo-rag",environment="",origin="production"} 48.0'
+        until(lambda: both in fetch(shown["metrics"]), 30)
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
@@ -139,6 +138,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Po
 
 
 Up = tuple[subprocess.Popen[str], dict[str, str], str]
+
+
+def fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=5) as response:
+        return bytes(response.read()).decode()
 
 
 def answers(url: str) -> bool:
@@ -174,9 +178,8 @@ def test_push_travels_to_explain_stats_and_metrics(up: Up, tmp_path: Path) -> No
     assert (third["state"], third["reason"]) == ("not_assessable", "no_evidence_expected")
     assert third["why"]
 
-    with urllib.request.urlopen(base + "/metrics", timeout=5) as response:
-        text = response.read().decode()
-    assert 'aftercheck_answers_raw_total{app="replayed"' in text
+    until(lambda: 'aftercheck_answers_raw_total{app="replayed"' in fetch(base + "/metrics"), 30)
+    text = fetch(base + "/metrics")
     assert "aftercheck_faithfulness_ratio{" not in text
 
 
