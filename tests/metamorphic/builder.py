@@ -34,7 +34,7 @@ def build(seed: int = 20261130, count: int = PAIRS) -> list[Pair]:
     """Return `count` pairs, spread evenly over languages and operators."""
     raw = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     rng = random.Random(seed)
-    cells = [(language, operator) for language in LANGUAGES for operator in OPERATORS]
+    cells: list[tuple[Language, str]] = [(language, operator) for language in LANGUAGES for operator in OPERATORS]
     return [
         _pair(raw[language], language, operator, index // len(cells), rng)
         for index, (language, operator) in _cycle(cells, count)

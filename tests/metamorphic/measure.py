@@ -17,6 +17,11 @@ from aftercheck_worker.stages.verification import Item
 from aftercheck_worker.text.lexicon import LANGUAGES
 
 
+def report(*parts: object) -> None:
+    """Write one line to standard output."""
+    sys.stdout.write(" ".join(map(str, parts)) + "\n")
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Shares over all pairs, 0..1, and the misses."""
 
@@ -67,16 +72,16 @@ def measure(scorer: PairScorer, pairs: list[Pair]) -> Result:
 def main() -> None:
     """Print the table for the engine without a model."""
     result = measure(ContainmentScorer(), build())
-    print(f"flips caught {result.caught:.3f}  twins kept {result.kept:.3f}  both {result.both:.3f}")
+    report(f"flips caught {result.caught:.3f}  twins kept {result.kept:.3f}  both {result.both:.3f}")
     for operator in OPERATORS:
         cells = [
             f"{lang} {result.flips[f'{operator}/{lang}']:.2f}/{result.twins[f'{operator}/{lang}']:.2f}"
             for lang in LANGUAGES
         ]
-        print(f"  {operator:<11}", "  ".join(cells))
+        report(f"  {operator:<11}", "  ".join(cells))
     if "-v" in sys.argv:
         for kind, pair in result.missed:
-            print(
+            report(
                 kind, pair.language, pair.operator, "|", pair.passage, "|", pair.flip if kind == "flip" else pair.twin
             )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.metamorphic.builder import OPERATORS, PAIRS, Pair, build
-from tests.metamorphic.measure import item, measure
+from tests.metamorphic.measure import item, measure, report
 
 from aftercheck_worker.engine import Engine
 from aftercheck_worker.models.containment import ContainmentScorer
@@ -25,7 +25,7 @@ def test_the_builder_is_even_and_repeatable() -> None:
 @pytest.mark.req("R36", "R37")
 def test_flips_and_twins_without_a_model() -> None:
     result = measure(ContainmentScorer(), build())
-    print(f"caught {result.caught:.3f} kept {result.kept:.3f} both {result.both:.3f}")
+    report(f"caught {result.caught:.3f} kept {result.kept:.3f} both {result.both:.3f}")
     assert result.caught >= 0.88
     assert result.kept >= 0.88
     assert result.both >= 0.80
@@ -58,5 +58,5 @@ def test_what_changes_no_meaning_changes_no_status(change: str) -> None:
     before = statuses([item(pair.passage, text) for pair, text in claims])
     after = statuses([item(*CHANGES[change](pair, text)) for pair, text in claims])
     same = sum(a == b for a, b in zip(before, after, strict=True))
-    print([claims[i][1] for i in range(len(claims)) if before[i] != after[i]][:4])
+    report([claims[i][1] for i in range(len(claims)) if before[i] != after[i]][:4])
     assert same / len(claims) >= 0.99

@@ -10,7 +10,7 @@ import pytest
 
 from aftercheck_schemas.evaluation import Evaluation
 from aftercheck_schemas.interaction import Interaction, Passage
-from aftercheck_schemas.vocabulary import EVIDENCE_KIND_ALIASES
+from aftercheck_schemas.vocabulary import EVIDENCE_KIND_ALIASES, EVIDENCE_KINDS, EvidenceKind
 from aftercheck_worker.engine import Engine
 from aftercheck_worker.models.containment import ContainmentScorer
 from aftercheck_worker.stages import scoring
@@ -27,11 +27,17 @@ NEEDS_MODEL = {
 NOT_OURS = {"ctx-03": "the app declares that no retrieval belongs to the span; extraction decides that"}
 
 
+def kind(name: str) -> EvidenceKind:
+    if name in EVIDENCE_KIND_ALIASES:
+        return EVIDENCE_KIND_ALIASES[name]
+    return EVIDENCE_KINDS[EVIDENCE_KINDS.index(name)]  # pyright: ignore[reportArgumentType]
+
+
 def evaluate(case: Case) -> Evaluation:
     passages = tuple(
         Passage(
             source_id=c["source_id"],
-            kind=EVIDENCE_KIND_ALIASES.get(c["kind"], c["kind"]),
+            kind=kind(c["kind"]),
             text=c["text"],
             trust=c["trust"],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ def test_recall_on_the_labelled_slice() -> None:
     skipped = [row for row in others if not checkable(str(row["text"]))]
     typed = [r for r in found if any(r["label"] in (c.type, c.subtype) for c in claims(str(r["text"])))]
     recall = len(found) / len(verifiable)
-    print(f"extractor recall {recall:.3f} ({len(found)}/{len(verifiable)}), skipped {len(skipped)}/{len(others)}")
+    sys.stdout.write(
+        f"extractor recall {recall:.3f} ({len(found)}/{len(verifiable)}), skipped {len(skipped)}/{len(others)}"
+    )
     assert len(ROWS) >= 200
     assert {row["language"] for row in ROWS} == {"en", "pl", "uk", "ru", "de"}
     assert recall >= 0.97

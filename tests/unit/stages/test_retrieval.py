@@ -15,7 +15,26 @@ from aftercheck_worker.stages.retrieval import Index, PassageStore, Query, spans
 from aftercheck_worker.text.passages import units
 from training import window as trained
 
-WORDS = ["fee", "plan", "month", "warranty", "bridge", "river", "order", "queue", "server", "price", "Acme", "Norland", "customers", "storage", "limit", "retry", "open", "closed"]
+WORDS = [
+    "fee",
+    "plan",
+    "month",
+    "warranty",
+    "bridge",
+    "river",
+    "order",
+    "queue",
+    "server",
+    "price",
+    "Acme",
+    "Norland",
+    "customers",
+    "storage",
+    "limit",
+    "retry",
+    "open",
+    "closed",
+]
 
 
 def prose(rng: random.Random, sentences: int) -> str:

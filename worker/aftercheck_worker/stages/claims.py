@@ -29,7 +29,8 @@ SKIP_REASONS: Final = (
 
 ACTION_KINDS: Final = frozenset({"tool_result", "action_log", "telemetry"})
 _CITATION: Final = re.compile(
-    r"\[(\^?[\w.:/-]{1,40}(?:\s*[,;]\s*\^?[\w.:/-]{1,40})*)\](?!\()|【([^】\n]{1,60})】|\((?:source|src|doc|ref)[: ]+([\w.:/ -]{1,60})\)",
+    r"\[(\^?[\w.:/-]{1,40}(?:\s*[,;]\s*\^?[\w.:/-]{1,40})*)\](?!\()|【([^】\n]{1,60})】"
+    r"|\((?:source|src|doc|ref)[: ]+([\w.:/ -]{1,60})\)",
     re.IGNORECASE,
 )
 _LABEL: Final = re.compile(r"[\w.:/-]+")

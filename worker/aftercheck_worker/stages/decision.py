@@ -116,7 +116,7 @@ def decide(
 
     Args:
         claim: a verifiable claim.
-        scores: one per window, best window first; empty when there was nothing to read; None when the verifier failed.
+        scores: one per window, best first; empty when there was nothing to read; None when the verifier failed.
         findings: the checks' findings about this claim.
         pool: whether there was evidence at all.
         thresholds: the cuts.

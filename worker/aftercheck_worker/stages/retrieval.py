@@ -136,7 +136,7 @@ class Index:
         self.postings = _postings(self.bags, norms)
         self.operations = 0
         self._encoder = encoder
-        self._vectors = (
+        self._vectors: Sequence[Sequence[float]] = (
             encoder.encode([unit.text for unit in self.units]) if encoder is not None and self.units else []
         )
 

@@ -17,7 +17,10 @@ _NO_DENIAL: Final = re.compile(
     r"\bno\.?(?= \d)|\bnothing but\b|\bnot only\b|\bnie tylko\b|\bне (?:лише|тільки|только)\b", re.IGNORECASE
 )
 _LONGER: Final = frozenset(
-    "longer yet ever even any more of mehr länger już dłużej więcej більше вже больше уже".split()
+    (
+        *("longer", "yet", "ever", "even", "any", "more", "of", "mehr", "länger"),
+        *("już", "dłużej", "więcej", "більше", "вже", "больше", "уже"),
+    )
 )
 _SLAVIC: Final = frozenset({"pl", "uk", "ru"})
 
@@ -64,9 +67,9 @@ def _dropped(language: Language) -> frozenset[str]:
 
 def _cut(word: str, language: Language) -> str:
     if language in _SLAVIC:
-        return word[:5] if len(word) > 5 else word[:-1] if len(word) >= 4 else word  # noqa: PLR2004
+        return word[:5] if len(word) > 5 else word[:-1] if len(word) >= 4 else word
     bare = _ENGLISH_END.sub("", word) if language in ("en", "other") else word
-    return bare[:5] if len(bare) > 5 else bare.removesuffix("s") if len(bare) > 3 else bare  # noqa: PLR2004
+    return bare[:5] if len(bare) > 5 else bare.removesuffix("s") if len(bare) > 3 else bare
 
 
 def names(text: str, language: Language) -> frozenset[str]:

@@ -82,7 +82,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def _raw(language: str) -> bytes:
-    return files(__package__).joinpath("lexicons", f"{language}.toml").read_bytes()
+    return files("aftercheck_worker.text").joinpath("lexicons", f"{language}.toml").read_bytes()
 
 
 @functools.cache

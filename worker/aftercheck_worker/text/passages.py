@@ -11,7 +11,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -93,7 +93,7 @@ def _record(text: str) -> object | None:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(value, (dict, list)):
-            return value
+            return cast("object", value)
     return None
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, cast
 
 import msgspec
-import sentencex  # pyright: ignore[reportMissingTypeStubs]
+import sentencex
 
 from aftercheck_worker.text.lexicon import Language, load
 
@@ -196,7 +196,8 @@ def _boundaries(piece: str, offset: int, language: Language) -> list[int]:
     if not piece.strip():
         return []
     safe = _SURROGATE.sub("?", piece)  # Rust strings hold no lone surrogate; same length, so offsets stay
-    parts = cast("list[str]", sentencex.segment("en" if language == "other" else language, safe))
+    segment = cast("Callable[[str, str], list[str]]", getattr(sentencex, "segment"))  # noqa: B009 - no stubs
+    parts = segment("en" if language == "other" else language, safe)
     out: list[int] = []
     position = 0
     for part in parts:

@@ -13,7 +13,8 @@ FACTORS: Final[dict[str, tuple[str, float]]] = {
     "µg": ("mass", 1e-6), "mg": ("mass", 1e-3), "g": ("mass", 1.0), "kg": ("mass", 1e3), "t": ("mass", 1e6),
     "lb": ("mass", 453.59237), "oz": ("mass", 28.349523125),
     "ml": ("volume", 1e-3), "cl": ("volume", 1e-2), "l": ("volume", 1.0),
-    "B": ("data", 1.0), "KB": ("data", 1e3), "MB": ("data", 1e6), "GB": ("data", 1e9), "TB": ("data", 1e12), "PB": ("data", 1e15),
+    "B": ("data", 1.0), "KB": ("data", 1e3), "MB": ("data", 1e6), "GB": ("data", 1e9), "TB": ("data", 1e12),
+    "PB": ("data", 1e15),
     "W": ("power", 1.0), "kW": ("power", 1e3), "MW": ("power", 1e6), "GW": ("power", 1e9),
     "Wh": ("energy", 1.0), "kWh": ("energy", 1e3), "MWh": ("energy", 1e6),
     "V": ("voltage", 1.0), "A": ("current", 1.0), "Hz": ("frequency", 1.0), "kHz": ("frequency", 1e3),
@@ -28,14 +29,17 @@ FACTORS: Final[dict[str, tuple[str, float]]] = {
 CURRENCIES: Final[dict[str, str]] = {
     "$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₴": "UAH", "₽": "RUB", "zł": "PLN", "US$": "USD",
     "USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "JPY", "UAH": "UAH", "RUB": "RUB", "PLN": "PLN", "CHF": "CHF",
-    "SEK": "SEK", "NOK": "NOK", "DKK": "DKK", "CZK": "CZK", "HUF": "HUF", "CAD": "CAD", "AUD": "AUD", "INR": "INR", "CNY": "CNY",
+    "SEK": "SEK", "NOK": "NOK", "DKK": "DKK", "CZK": "CZK", "HUF": "HUF", "CAD": "CAD", "AUD": "AUD",
+    "INR": "INR", "CNY": "CNY",
 }  # fmt: skip
 """Sign or code -> ISO 4217 code."""
 
-SYMBOLS: Final[dict[str, str]] = {symbol.lower(): symbol for symbol in FACTORS if symbol not in ("MW", "mW", "A", "V", "B", "m", "t", "l", "s", "h", "d", "g", "W", "in")} | {
+_CASED: Final = ("MW", "mW", "A", "V", "B", "m", "t", "l", "s", "h", "d", "g", "W", "in")
+SYMBOLS: Final[dict[str, str]] = {symbol.lower(): symbol for symbol in FACTORS if symbol not in _CASED} | {
     "kb": "KB", "kib": "KB", "mib": "MB", "gib": "GB", "tib": "TB", "gb": "GB", "mb": "MB", "tb": "TB", "lbs": "lb",
     "°": "deg", "kmh": "km/h", "m2": "m²", "km2": "km²", "мг": "mg", "г": "g", "кг": "kg", "км": "km", "км/ч": "km/h",
-    "км/год": "km/h", "см": "cm", "мм": "mm", "мл": "ml", "л": "l", "мс": "ms", "гб": "GB", "мб": "MB", "тб": "TB", "квт": "kW",
+    "км/год": "km/h", "см": "cm", "мм": "mm", "мл": "ml", "л": "l", "мс": "ms", "гб": "GB", "мб": "MB",
+    "тб": "TB", "квт": "kW",
 }  # fmt: skip
 """Lower-case symbol as written -> canonical. One-letter symbols are read with their case, see `EXACT`."""
 

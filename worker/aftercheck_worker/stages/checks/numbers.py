@@ -25,8 +25,9 @@ WINDOW: Final = 12
 _ENUMERATOR: Final = re.compile(r"^\W*(?:[^\W\d_]{1,12} )?\d{1,3}[:.)](?=\s)")
 
 
-Compare = Callable[[Quantity | Moment], Agreement]
-Row = tuple[float, Line, Sequence[Quantity | Moment]]
+Value = Quantity | Moment
+Compare = Callable[[Value], Agreement]
+Row = tuple[float, Line, list[Value]]
 
 
 def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
@@ -52,7 +53,7 @@ def _quantity(
         (share, line, [q for q in line.numerals.quantities if _comparable(own, q)]) for share, line in lines
     ]
 
-    def test(other: Quantity | Moment) -> Agreement:
+    def test(other: Value) -> Agreement:
         return compare(own, other) if isinstance(other, Quantity) else "incomparable"
 
     finding = _judge(subject, alignment, rows, test)
@@ -71,7 +72,7 @@ def _moment(
         (share, line, [m for m in line.numerals.moments if agree(own, m) != "incomparable"]) for share, line in lines
     ]
 
-    def test(other: Quantity | Moment) -> Agreement:
+    def test(other: Value) -> Agreement:
         return agree(own, other) if isinstance(other, Moment) else "incomparable"
 
     finding = _judge(subject, alignment, rows, test)
@@ -98,12 +99,11 @@ def _moment(
 def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Compare) -> Finding | None:
     """Weigh the best line that agrees against the best aligned line that differs."""
     matches = [(share, line) for share, line, found in rows if any(test(q) == "equal" for q in found)]
-    said = [*subject.numerals.quantities, *subject.numerals.moments]
-    rivals: list[Row] = [
-        (share, line, [q for q in found if not _said(q, said)])
-        for share, line, found in rows
-        if not _broken(line, alignment)
-    ]
+    said: list[Value] = [*subject.numerals.quantities, *subject.numerals.moments]
+    rivals: list[Row] = []
+    for share, line, values in rows:
+        if not _broken(line, alignment):
+            rivals.append((share, line, [value for value in values if not _said(value, said)]))
     others = [
         (_anchor(subject, line, found, share), line)
         for share, line, found in rivals
@@ -149,7 +149,7 @@ def _broken(line: Line, alignment: Alignment) -> bool:
     return line.text[-2:-1].isdigit() and following[:1].isdigit()
 
 
-def _said(value: Quantity | Moment, said: Sequence[Quantity | Moment]) -> bool:
+def _said(value: Value, said: Sequence[Value]) -> bool:
     """The claim states this value as well, so it is not a rival of the one in question."""
     for own in said:
         if (
@@ -164,7 +164,7 @@ def _said(value: Quantity | Moment, said: Sequence[Quantity | Moment]) -> bool:
     return False
 
 
-def _anchor(subject: Subject, line: Line, found: Sequence[Quantity | Moment], share: float) -> float:
+def _anchor(subject: Subject, line: Line, found: Sequence[Value], share: float) -> float:
     """Share of the claim's terms within twelve words of a differing value, with the penalty of `overlap` kept."""
     full = len(subject.terms & line.terms) / max(1, len(subject.terms))
     if full == 0:
@@ -174,7 +174,7 @@ def _anchor(subject: Subject, line: Line, found: Sequence[Quantity | Moment], sh
         before = " ".join(line.text[: value.start].split()[-WINDOW:])
         after = " ".join(line.text[value.end :].split()[:WINDOW])
         near = content(f"{before} {after}", subject.language) | (
-            line.terms & subject.terms if len(line.text.split()) <= 2 * WINDOW else frozenset()
+            line.terms & subject.terms if len(line.text.split()) <= 2 * WINDOW else frozenset[str]()
         )
         best = max(best, len(subject.terms & near) / max(1, len(subject.terms)))
     return best * share / full
@@ -226,7 +226,7 @@ def _comparable(own: Quantity, other: Quantity) -> bool:
 
 def _derivable(own: Quantity, lines: Sequence[tuple[float, Line]]) -> bool:
     """Is the value a sum, difference, ratio or percentage of two numbers in the best lines?"""
-    near = [q for _, line in lines[:8] for q in line.numerals.quantities][:MAX_DERIVED]
+    near: list[Quantity] = [q for _, line in lines[:8] for q in line.numerals.quantities][:MAX_DERIVED]
     same = [q for q in near if q.dimension == own.dimension]
     for left, right in itertools.permutations(same, 2):
         a, b = left.values[0], right.values[0]

@@ -23,8 +23,20 @@ _HEDGED: Final = re.compile(
     r"\b(?:i ?' ?m|i am) not (?:\w+ )?(?:sure|certain),?|^\s*(?:no|nein|nie|ні|нет)\s*,\s*", re.IGNORECASE
 )
 _EXCLUSIVE: Final = frozenset(
-    frozenset(pair) for pair in (("all", "none"), ("all", "some"), ("all", "few"), ("all", "most"), ("most", "few"), ("most", "none"), ("some", "none"), ("few", "none"), ("all", "half"), ("none", "half"))
-)  # fmt: skip
+    frozenset(pair.split())
+    for pair in (
+        "all none",
+        "all some",
+        "all few",
+        "all most",
+        "all half",
+        "most few",
+        "most none",
+        "some none",
+        "few none",
+        "half none",
+    )
+)
 
 
 def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
