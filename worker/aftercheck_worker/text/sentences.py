@@ -40,6 +40,7 @@ _ORDINAL_LEAD: Final = re.compile(
 _YEAR_BREAK: Final = re.compile(
     r"(?<=\d{4} г\.)\s+(?=[А-ЯЁІЇЄҐ])|(?<=\d{4} р\.)\s+(?=[А-ЯЁІЇЄҐ])|(?<=\d{4} r\.)\s+(?=[A-ZŁŚŻŹĆÓ])"
 )
+_MAY_BREAK: Final = re.compile(r"(?<=\bMay\.)\s+(?=[A-Z])")
 _UPPER: Final = "A-ZÀ-ÖØ-ÞĄĆĘŁŃŚŹŻ\u0400-\u042f\u0490"
 _PAREN_BREAK: Final = re.compile(rf"(?<=[.!?…])\s+(?=\([{_UPPER}][^()]*[.!?]\))|(?<=[.!?…]\))\s+(?=[{_UPPER}])")
 _CUT: Final = re.compile(r"[;:,]\s|\s")
@@ -185,7 +186,9 @@ def sentences(text: str, start: int = 0, end: int | None = None, language: Langu
     stop = len(text) if end is None else end
     piece = text[start:stop]
     kept = {cut for cut in _boundaries(piece, start, language) if not _false_break(text, cut, language)}
-    added = {start + found.end() for rule in (_YEAR_BREAK, _PAREN_BREAK) for found in rule.finditer(piece)}
+    added = {
+        start + found.end() for rule in (_YEAR_BREAK, _PAREN_BREAK, _MAY_BREAK) for found in rule.finditer(piece)
+    }
     cuts = sorted(kept | added)
     spans = [trim(text, a, b) for a, b in _pairs(start, cuts, stop)]
     return [part for span in spans if span.end > span.start for part in _bounded(text, span)]

@@ -112,7 +112,8 @@ def _stretch(tokens: list[str], found: Sequence[Token]) -> list[Token] | None:
     size = len(tokens)
     wanted = Counter(tokens)
     held: Counter[str] = Counter()
-    shared = best = 0
+    shared = 0
+    best = (0, False)
     place = -1
     for index, token in enumerate(found):
         held[token.low] += 1
@@ -121,9 +122,10 @@ def _stretch(tokens: list[str], found: Sequence[Token]) -> list[Token] | None:
             old = found[index - size].low
             shared -= held[old] <= wanted[old]
             held[old] -= 1
-        if shared > best:
-            best, place = shared, index
-    if place < 0 or best < 0.6 * size:
+        opens = found[max(0, index - size + 1)].low == tokens[0]
+        if (shared, opens) > best:
+            best, place = (shared, opens), index
+    if place < 0 or best[0] < 0.6 * size:
         return None
     return list(found[max(0, place - size + 1) : place + 1])
 
