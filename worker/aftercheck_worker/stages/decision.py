@@ -21,6 +21,10 @@ LITERAL: Final = frozenset({"quote", "action", "table", "code", "value"})
 """Checks whose support is literal; with `support` they decide."""
 
 
+SURE: Final = 0.75
+"""Strength from which a literal support decides."""
+
+
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     """Cuts on calibrated probabilities, 0..1 each; a part of `evaluator_version`.
 
@@ -125,7 +129,7 @@ def decide(
         reason = "context_missing" if pool.missing else "no_evidence_pool"
         return _verdict(claim, "not_found", NO_EVIDENCE, reason, (), 1.0 - NO_EVIDENCE, "policy")
     support = max((score.support for score in scores or ()), default=0.0)
-    literal = _first(findings, "support", LITERAL)
+    literal = _first([f for f in findings if f.strength >= SURE], "support", LITERAL)
     convicted = _conviction(findings, literal)
     if convicted is not None:
         confidence = min(0.99, max(0.75, convicted.strength))

@@ -57,6 +57,8 @@ def _quantity(
         return compare(own, other) if isinstance(other, Quantity) else "incomparable"
 
     finding = _judge(subject, alignment, rows, test)
+    if finding is not None and finding.effect != "support" and _is_year(own.values, lines):
+        return
     if finding is not None and finding.effect != "support" and _derivable(own, lines):
         finding = Finding(kind="number", effect="escalate", reason="number_derived", strength=0.5)
     if finding is not None:
@@ -76,6 +78,8 @@ def _moment(
         return agree(own, other) if isinstance(other, Moment) else "incomparable"
 
     finding = _judge(subject, alignment, rows, test)
+    if finding is not None and finding.effect == "cap" and own.month is None and _is_count(own.year, lines):
+        return
     if (
         finding is not None
         and finding.effect == "support"
@@ -244,6 +248,16 @@ def _derivable(own: Quantity, lines: Sequence[tuple[float, Line]]) -> bool:
                 if left.values[0] != right.values[0] and any(abs(own.values[0] - r) <= own.steps[0] for r in results):
                     return True
     return False
+
+
+def _is_year(values: Sequence[float], lines: Sequence[tuple[float, Line]]) -> bool:
+    """A bare figure that a line states as a year."""
+    return any(m.year in values for _, line in lines for m in line.numerals.moments if m.year is not None)
+
+
+def _is_count(year: int | None, lines: Sequence[tuple[float, Line]]) -> bool:
+    """A bare year that a line states as a figure without a unit."""
+    return any(year in q.values for _, line in lines for q in line.numerals.quantities if not q.unit)
 
 
 def _weekday_follows(own: Moment, subject: Subject) -> bool:

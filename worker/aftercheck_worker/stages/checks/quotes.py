@@ -9,14 +9,17 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from aftercheck_worker.stages.checks.alignment import Alignment, Subject
 from aftercheck_worker.stages.checks.finding import Finding, Source
-from aftercheck_worker.text.content import denies
+from aftercheck_worker.text.content import content, denies
 from aftercheck_worker.text.lexicon import Language
 from aftercheck_worker.text.normalise import Folded, fold
 from aftercheck_worker.text.tokens import Token, words
 
 MIN_WORDS: Final = 3
+MAX_FRAME: Final = 4
 MAX_SOURCES: Final = 200
 ALTERED: Final = 0.8
 EXACT_TOKENS: Final = 0.95
@@ -32,7 +35,15 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
         quote = fold(found.group(1)).text.strip(" .,;:!?…")
         tokens = words(quote)
         if MIN_WORDS <= len(tokens) <= MAX_QUOTE_WORDS:
-            yield _judge(quote, [token.low for token in tokens], subject.language, _near(subject, alignment))
+            finding = _judge(quote, [token.low for token in tokens], subject.language, _near(subject, alignment))
+            if finding.effect == "support" and not _bare(subject, found.group(1)):
+                finding = msgspec.structs.replace(finding, strength=0.5)  # the rest of the claim is not read here
+            yield finding
+
+
+def _bare(subject: Subject, quote: str) -> bool:
+    """The claim is little more than the quote and who said it."""
+    return len(subject.terms - content(fold(quote).text, subject.language)) <= MAX_FRAME
 
 
 def _near(subject: Subject, alignment: Alignment) -> Sequence[Source]:
