@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 NAMES ?=
-COVERAGE ?= 85
+COVERAGE ?= 90
 
 .PHONY: help install demo test lint mypy types bench faults docs train clean
 
