@@ -7,6 +7,7 @@ appears in the work folder, so that the run yields a finished model at any time.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import asdict, dataclass, field
 
@@ -41,7 +42,7 @@ DECAY_ROWS = 14_000
 
 @dataclass(slots=True)
 class State:
-    """Where the run stands: counts of rows and steps; decay_at is the row count at which decay began, or -1."""
+    """Where the run stands: rows and steps; the decay began at row decay_at (or -1) and lasts decay_rows rows."""
 
     phase: int = 0
     epoch: int = 0
@@ -50,6 +51,7 @@ class State:
     seen: int = 0
     step: int = 0
     decay_at: int = -1
+    decay_rows: int = DECAY_ROWS
     loss: float = 0.0
     support: float = 0.0
     share: float = 0.5
@@ -103,11 +105,11 @@ def save(run: Run) -> None:
 
 
 def rate_scale(state: State) -> float:
-    """Warm-up, then 1, then linear to 0 over DECAY_ROWS."""
+    """Warm-up, then 1, then linear to 0 over the decay."""
     warm = min(1.0, (state.step + 1) / WARM_STEPS)
     if state.decay_at < 0:
         return warm
-    return warm * max(0.0, 1.0 - (state.seen - state.decay_at) / DECAY_ROWS)
+    return warm * max(0.0, 1.0 - (state.seen - state.decay_at) / state.decay_rows)
 
 
 def step(run: Run, data: Encoded, rows: list[int]) -> None:
@@ -166,7 +168,7 @@ def _decay_done(run: Run) -> bool:
     if state.decay_at < 0 and due:
         state.decay_at = state.seen
         print(f"decay starts at {state.seen} rows", flush=True)
-    return state.decay_at >= 0 and state.seen >= state.decay_at + DECAY_ROWS
+    return state.decay_at >= 0 and state.seen >= state.decay_at + state.decay_rows
 
 
 def train_phase(run: Run, began: float, first: int) -> bool:
@@ -201,11 +203,18 @@ def finish(run: Run) -> None:
     print("done", flush=True)
 
 
+def anneal_again(state: State, rows: int) -> None:
+    """A second cycle for a finished run: half the rate, falling to 0 over `rows` more rows."""
+    state.decay_at, state.decay_rows = state.seen - rows, 2 * rows
+
+
 def main() -> None:
-    """Run or resume."""
+    """Run or resume; `--again ROWS` adds a cycle to a finished run."""
     settings = load_settings()
     (settings.work / "pid").write_text(str(os.getpid()))
     run = start(settings)
+    if "--again" in sys.argv:
+        anneal_again(run.state, int(sys.argv[sys.argv.index("--again") + 1]))
     run.model.train()
     began, first = time.monotonic(), run.state.seen
     while not train_phase(run, began, first):

@@ -8,12 +8,11 @@ import os
 import sys
 from pathlib import Path
 
+from aftercheck_worker.evaluators import resolve
+from aftercheck_worker.settings import current
 from benchmarks.quality import floor, items, sample, table
 from benchmarks.quality.protocol import Scored, set_score
 from benchmarks.quality.runner import run
-
-from aftercheck_worker.evaluators import resolve
-from aftercheck_worker.settings import current
 
 RESULTS = Path("benchmarks/results")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from benchmarks.quality.items import Item
-from benchmarks.quality.protocol import Scored
 
 from aftercheck_worker.evaluate import BadRow, evaluate
 from aftercheck_worker.evaluators import Evaluator
+from benchmarks.quality.items import Item
+from benchmarks.quality.protocol import Scored
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+
 from benchmarks.quality.items import IN_MEAN
 from benchmarks.quality.protocol import Scored, SetReport, interval, mean_draws, report, set_score
 

@@ -25,11 +25,11 @@ from typing import Final
 import msgspec
 import pytest
 import redis
-from tests.faults.fleet import Broker, Connection, Fleet, number, until
 
 from aftercheck_schemas import Chunk, EntryHeader, SpanRecord, encode_entry, stream_key
 from aftercheck_schemas.wire import ADMIT_LUA, DEFAULT_MAX_BYTES, DEFAULT_MAX_ENTRIES, bytes_key
 from aftercheck_worker.storage import database, totals
+from tests.faults.fleet import Broker, Connection, Fleet, number, until
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,16 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 from pydantic import SecretStr
+
+from aftercheck_worker.intake import counters
+from aftercheck_worker.intake.buffer import Leased
+from aftercheck_worker.intake.keys import Keys
+from aftercheck_worker.intake.link import Link, LinkError
+from aftercheck_worker.intake.loop import Intake
+from aftercheck_worker.intake.reading import Reading
+from aftercheck_worker.intake.stream import Move, Stand
+from aftercheck_worker.intake.writer import Stored
+from aftercheck_worker.settings import Settings
 from tests.faults.proxy import FaultProxy
 from tests.integration.intake.traffic import (
     FAST,
@@ -25,16 +35,6 @@ from tests.integration.intake.traffic import (
     trace_id,
     whole,
 )
-
-from aftercheck_worker.intake import counters
-from aftercheck_worker.intake.buffer import Leased
-from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Link, LinkError
-from aftercheck_worker.intake.loop import Intake
-from aftercheck_worker.intake.reading import Reading
-from aftercheck_worker.intake.stream import Move, Stand
-from aftercheck_worker.intake.writer import Stored
-from aftercheck_worker.settings import Settings
 
 pytestmark = pytest.mark.faults
 Connection = psycopg.Connection[TupleRow]

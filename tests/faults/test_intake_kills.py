@@ -14,10 +14,10 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
-from tests.integration.intake.traffic import Traffic, intake, totals
 
 from aftercheck_worker.intake import Link, intakes, stream_state
 from aftercheck_worker.settings import Settings
+from tests.integration.intake.traffic import Traffic, intake, totals
 
 pytestmark = pytest.mark.faults
 Connection = psycopg.Connection[TupleRow]

@@ -11,6 +11,16 @@ import msgspec
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
+
+from aftercheck_schemas import Interaction, Trace
+from aftercheck_worker.intake.buffer import MAX_LEASES
+from aftercheck_worker.intake.keys import GROUP, Keys
+from aftercheck_worker.intake.link import Link, as_list
+from aftercheck_worker.intake.loop import Intake
+from aftercheck_worker.intake.reading import settled
+from aftercheck_worker.intake.stream import MAX_DELIVERIES, MAX_TRACE_BYTES
+from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages.extraction import extract
 from tests.integration.intake.traffic import (
     FAST,
     Sent,
@@ -24,16 +34,6 @@ from tests.integration.intake.traffic import (
     trace_id,
     whole,
 )
-
-from aftercheck_schemas import Interaction, Trace
-from aftercheck_worker.intake.buffer import MAX_LEASES
-from aftercheck_worker.intake.keys import GROUP, Keys
-from aftercheck_worker.intake.link import Link, as_list
-from aftercheck_worker.intake.loop import Intake
-from aftercheck_worker.intake.reading import settled
-from aftercheck_worker.intake.stream import MAX_DELIVERIES, MAX_TRACE_BYTES
-from aftercheck_worker.settings import Settings
-from aftercheck_worker.stages.extraction import extract
 
 pytestmark = pytest.mark.faults
 Connection = psycopg.Connection[TupleRow]

@@ -8,10 +8,10 @@ from typing import cast
 
 import msgspec
 import pytest
-from tests.faults.judge_server import Reply, serving
 
 from aftercheck_worker.models.base import Completion, GeneratorError
 from aftercheck_worker.models.openai_compatible import Endpoint, OpenAICompatible, probe
+from tests.faults.judge_server import Reply, serving
 
 pytestmark = pytest.mark.faults
 

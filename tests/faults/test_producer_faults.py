@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 import redis
-from tests.faults.proxy import FaultProxy
 
 from aftercheck_schemas import decode_entry, stream_key
+from tests.faults.proxy import FaultProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

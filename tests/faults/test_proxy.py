@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.faults.proxy import FaultProxy
 
 if TYPE_CHECKING:

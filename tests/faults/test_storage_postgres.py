@@ -16,12 +16,12 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.rows import TupleRow
-from tests.faults.proxy import FaultProxy
 
 from aftercheck_worker import embedded
 from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.storage import database, ledger, migrate, totals
 from aftercheck_worker.storage.totals import TotalKey
+from tests.faults.proxy import FaultProxy
 
 pytestmark = pytest.mark.faults
 

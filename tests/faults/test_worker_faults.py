@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
-from tests.faults import scripted
-from tests.faults.fleet import Broker, Connection, Fleet, add, finished, number, states, until
-from tests.faults.proxy import FaultProxy
 
 from aftercheck_worker import app, reconcile, testing
 from aftercheck_worker import settings as worker_settings
 from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.storage import database
+from tests.faults import scripted
+from tests.faults.fleet import Broker, Connection, Fleet, add, finished, number, states, until
+from tests.faults.proxy import FaultProxy
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from training.row import Row, read_rows, write_rows
 
 pytest.importorskip("torch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from training.format import CLAIM, GAP, MARKERS, PREVIOUS, QUESTION, clean, segment_a, segment_b
 from training.record import record_lines
 from training.window import select_runs, select_window, sentences, terms

@@ -7,6 +7,7 @@ import json
 from random import Random
 
 import pytest
+
 from training.disturb import disturb, surface_noise
 from training.operators.addition import addition, list_item, sentence_addition
 from training.operators.edit import Context, Operator

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
-from tests.integration.intake.traffic import Sent, Traffic, quick
 
 from aftercheck_worker.settings import Settings
+from tests.integration.intake.traffic import Sent, Traffic, quick
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import threading
 import time
 
 import pytest
-from tests.integration.intake.traffic import Sent, Traffic, intake
 
 from aftercheck_worker import intake as package
 from aftercheck_worker.errors import ConfigurationError
@@ -15,6 +14,7 @@ from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.intake.link import Link
 from aftercheck_worker.intake.loop import Intake
 from aftercheck_worker.settings import Settings, load
+from tests.integration.intake.traffic import Sent, Traffic, intake
 
 pytestmark = pytest.mark.integration
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
-from tests.integration.intake.traffic import Sent, Traffic, intake, totals
 
 from aftercheck_worker.settings import Settings
+from tests.integration.intake.traffic import Sent, Traffic, intake, totals
 
 pytestmark = pytest.mark.integration
 

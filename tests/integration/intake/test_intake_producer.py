@@ -10,9 +10,9 @@ import sys
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
-from tests.integration.intake.traffic import Sent, Traffic, intake, totals
 
 from aftercheck_worker.settings import Settings
+from tests.integration.intake.traffic import Sent, Traffic, intake, totals
 
 pytestmark = pytest.mark.integration
 

@@ -7,6 +7,12 @@ import time
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
+
+from aftercheck_worker.intake.depth import stream_state
+from aftercheck_worker.intake.keys import Keys
+from aftercheck_worker.intake.link import Link
+from aftercheck_worker.settings import Settings
+from aftercheck_worker.storage import sampling
 from tests.integration.intake.traffic import (
     Sent,
     Traffic,
@@ -19,12 +25,6 @@ from tests.integration.intake.traffic import (
     trace_id,
     whole,
 )
-
-from aftercheck_worker.intake.depth import stream_state
-from aftercheck_worker.intake.keys import Keys
-from aftercheck_worker.intake.link import Link
-from aftercheck_worker.settings import Settings
-from aftercheck_worker.storage import sampling
 
 pytestmark = pytest.mark.integration
 Connection = psycopg.Connection[TupleRow]

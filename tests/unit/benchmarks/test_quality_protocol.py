@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from benchmarks.quality import floor, table
 from benchmarks.quality.items import Item
 from benchmarks.quality.protocol import Scored, auc, balanced_accuracy, draws, ece, interval, report, set_score
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def row(number: int, supported: bool, probability: float | None, stratum: str = "a") -> Scored:
