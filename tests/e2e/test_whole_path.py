@@ -72,9 +72,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo")
 
 
+@pytest.fixture(scope="module")
+def first_run(home: Path) -> Any:
+    """What the first demo in this home shows."""
+    return command(environ(home), "demo")
+
+
 @pytest.mark.req("R1", "R3", "R4", "U01", "U02")
-def test_the_demo_shows_a_verdict_for_every_answer(home: Path) -> None:
-    shown = command(environ(home), "demo")
+def test_the_demo_shows_a_verdict_for_every_answer(first_run: Any) -> None:
+    shown = first_run
 
     assert 0 < shown["first_verdict_s"] <= shown["seconds"]
     assert len(shown["answers"]) == 24
@@ -92,6 +98,7 @@ def test_the_demo_shows_a_verdict_for_every_answer(home: Path) -> None:
 
 
 @pytest.mark.req("I8", "U12")
+@pytest.mark.usefixtures("first_run")
 def test_a_second_run_keeps_the_data_and_ctrl_c_leaves_nothing(home: Path) -> None:
     process = subprocess.Popen(
         [*CLI, "demo", "--stay", "--json"],
