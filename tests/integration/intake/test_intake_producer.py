@@ -38,11 +38,12 @@ for number in range(3):
             span.set_attribute("gen_ai.input.messages", json.dumps(question))
             span.set_attribute("gen_ai.output.messages", json.dumps(answer))
 aftercheck.feedback(ids[0], "down", comment="wrong", user="u")
-print(json.dumps([ids, aftercheck.flush(10).left]))
+left = aftercheck.flush(10).left
+print(json.dumps([ids, left, aftercheck.stats().enqueued]))
 """
 
 
-@pytest.mark.req("R1", "R6")
+@pytest.mark.req("R1", "R6", "I2")
 def test_spans_and_feedback_of_the_sdk(
     mine: Settings,
     traffic: Traffic,
@@ -55,8 +56,9 @@ def test_spans_and_feedback_of_the_sdk(
         [sys.executable, "-c", APP], env=environ, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    ids, left = json.loads(done.stdout.splitlines()[-1])
+    ids, left, enqueued = json.loads(done.stdout.splitlines()[-1])
     assert left == 0
+    assert enqueued == 7  # what Redis acknowledged: two spans of each trace, and the feedback call
     assert traffic.left()[1] > 0
 
     with intake(mine, sent) as running:
@@ -69,7 +71,7 @@ def test_spans_and_feedback_of_the_sdk(
     ).fetchall()
     assert sorted(rows) == sorted((tid, "Paris.", "Paris is the capital of France.", "s1", "pending") for tid in ids)
     found = totals(connection, mine.tenant)
-    assert (found["received"], found["entries.feedback"], found["sampled"]) == (4, 1, 3)
+    assert (found["received"], found["entries.feedback"], found["sampled"]) == (4, 1, 3)  # nothing lost (I2)
     assert traffic.left() == (0, 0)
     words = connection.execute("SELECT trace_id, value FROM feedback WHERE tenant = %s", (mine.tenant,)).fetchall()
     assert words == [(ids[0], -1.0)]
