@@ -75,6 +75,12 @@ def test_an_aligned_anchor_convicts(claim: str, passage: str, reason: str) -> No
         ("She took a 3.5 out of 5 rating.", "Rating: 3.5 stars for her."),
         ("The prize went to Osvel.", "The prize for music went to Brellin. The prize went to Osvel."),
         ("Not only the fee but the deposit is returned.", "The fee and the deposit are returned."),
+        ("Gravy is usually not used in preparing this food.", "Gravy is not usually used in preparing this food."),
+        (
+            "US officials called for his release, but refused to bargain with them.",
+            "US officials called for his release, but wouldn't bargain with them.",
+        ),
+        ("He fights for the no 1 jersey of the old club.", "He fights for the jersey of the old club."),
         ("Larch is a conifer.", "Larch is a conifer. Larch Ltd is not a conifer nursery."),
     ],
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aftercheck_schemas.evaluation import Claim
-from aftercheck_worker.stages.checks import ambiguity, doctrine, identifiers, numbers, polarity, quotes, tables
+from aftercheck_worker.stages.checks import (
+    ambiguity,
+    doctrine,
+    identifiers,
+    numbers,
+    polarity,
+    quotes,
+    tables,
+    verbatim,
+)
 from aftercheck_worker.stages.checks.alignment import Alignment
 from aftercheck_worker.stages.checks.finding import Effect, Finding, Source
 
@@ -35,4 +44,5 @@ def _of(claim: Claim, alignment: Alignment, failed: Sequence[Source]) -> tuple[F
     quoted = any(finding.kind == "quote" for finding in found)
     if not quoted:
         found += [*numbers.check(subject, alignment), *polarity.check(subject, alignment)]
+        found += verbatim.check(subject, alignment)
     return tuple(found)

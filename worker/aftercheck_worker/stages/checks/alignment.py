@@ -48,7 +48,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """A claim made ready for comparison.
 
     Attributes:
-        text: plain text of premise and claim. terms: content terms without numbers. names: what it is about.
+        text: plain text of premise and claim. own: of the claim alone; its numerals are the ones that count.
+        terms: content terms without numbers. names: what it is about.
         inherited: names taken from the dialogue, because the claim has only a pronoun.
         negated: the claim denies something. known: numerals of the question, which need no source.
         asked, asked_names: content terms and names of the question.
@@ -56,6 +57,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     claim: Claim
     text: str
+    own: str
     language: Language
     terms: frozenset[str]
     names: frozenset[str]
@@ -119,12 +121,13 @@ class Alignment:
         return Subject(
             claim=claim,
             text=text,
+            own=own,
             language=language,
             terms=content(text, language),
             names=found,
             inherited=inherited,
             negated=denies(own, language),
-            numerals=_read(text, language),
+            numerals=_read(own, language),
             known=_read(flat(self.question), "other"),
             asked=content(flat(self.question), language),
             asked_names=names(flat(self.question), language),

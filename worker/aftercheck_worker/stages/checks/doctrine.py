@@ -34,6 +34,8 @@ RULES: Final = (
     Rule(subtype="system_state", kinds=frozenset({"telemetry", "tool_result", "action_log"}), reason="no_telemetry"),
 )
 
+REPEATED: Final = 0.9
+MIN_TERMS: Final = 4
 _TOOL_WORD: Final = re.compile(r"[a-z]+|\d+", re.IGNORECASE)
 _VERBS: Final[tuple[tuple[str, str], ...]] = (
     (
@@ -108,10 +110,18 @@ def check(subject: Subject, alignment: Alignment, failed: Sequence[Source]) -> I
         )
     elif done is not None:
         yield Finding(kind="action", effect="support", reason="action_logged", evidence=(_whole(done),))
+    elif not tools and not attempts and _stated(subject, alignment):
+        yield Finding(kind="doctrine", effect="escalate", reason=rule.reason, strength=0.5)
     elif not tools and not (attempts and denied):
         yield Finding(kind="doctrine", effect="convict", status="not_found", reason=rule.reason)
     elif rule.subtype == "action_done" and not denied:
         yield Finding(kind="action", effect="cap", status="not_found", reason="action_not_logged")
+
+
+def _stated(subject: Subject, alignment: Alignment) -> bool:
+    """No tool ran at all and a document says the same: then the answer repeats the document."""
+    shares = (alignment.overlap(subject, line) for _, line in alignment.candidates(subject)[:4])
+    return len(subject.terms) >= MIN_TERMS and any(share >= REPEATED for share in shares)
 
 
 def _on_failure(tried: Source, denied: bool) -> Finding:

@@ -35,7 +35,7 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     if subject.claim.type == "code":
         return
     lines = [(alignment.overlap(subject, line), line) for _, line in alignment.candidates(subject)]
-    listed = _ENUMERATOR.match(subject.text)
+    listed = _ENUMERATOR.match(subject.own)
     for quantity in subject.numerals.quantities:
         if listed is not None and quantity.start < listed.end():
             continue

@@ -22,6 +22,11 @@ MAX_TERMS: Final = 10
 _HEDGED: Final = re.compile(
     r"\b(?:i ?' ?m|i am) not (?:\w+ )?(?:sure|certain),?|^\s*(?:no|nein|nie|ні|нет)\s*,\s*", re.IGNORECASE
 )
+_IMPLICIT: Final = re.compile(
+    r"\b(?:refus|declin|fail|unaware|unable|lack|avoid|den(?:y|ied|ies)|reject|prevent|without|stopp?|odm[oó]w|brak|відмов|отказ|weiger|lehn)",
+    re.IGNORECASE,
+)
+"""Words that deny without a negation: beside one, a missing negation proves nothing."""
 _EXCLUSIVE: Final = frozenset(
     frozenset(pair.split())
     for pair in (
@@ -65,7 +70,8 @@ def _negation(subject: Subject, alignment: Alignment, lines: list[Line]) -> Iter
     if any(True for _ in _pairs_apart(subject, line)) or _other_values(subject, line):
         return
     evidence = (alignment.cite(line, 1.0),)
-    if _tight(subject, line) and len(subject.terms) <= MAX_TERMS:
+    implicit = _IMPLICIT.search(subject.text) or _IMPLICIT.search(line.text)
+    if _tight(subject, line) and len(subject.terms) <= MAX_TERMS and not implicit:
         yield Finding(
             kind="polarity", effect="convict", status="contradicted", reason="negation_flip", evidence=evidence
         )
