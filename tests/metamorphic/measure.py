@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 
 import msgspec
-from tests.metamorphic.builder import OPERATORS, Pair, build
 
 from aftercheck_schemas.interaction import Interaction, Passage
 from aftercheck_worker.engine import Engine
@@ -15,6 +14,7 @@ from aftercheck_worker.models.containment import ContainmentScorer
 from aftercheck_worker.stages.claims import split
 from aftercheck_worker.stages.verification import Item
 from aftercheck_worker.text.lexicon import LANGUAGES
+from tests.metamorphic.builder import OPERATORS, Pair, build
 
 
 def report(*parts: object) -> None:

@@ -6,12 +6,12 @@ import random
 from collections.abc import Callable
 
 import pytest
-from tests.metamorphic.builder import OPERATORS, PAIRS, Pair, build
-from tests.metamorphic.measure import item, measure, report
 
 from aftercheck_worker.engine import Engine
 from aftercheck_worker.models.containment import ContainmentScorer
 from aftercheck_worker.stages.verification import Item
+from tests.metamorphic.builder import OPERATORS, PAIRS, Pair, build
+from tests.metamorphic.measure import item, measure, report
 
 
 def test_the_builder_is_even_and_repeatable() -> None:
