@@ -20,11 +20,16 @@ from aftercheck_worker.stages.checks import citations
 from aftercheck_worker.stages.verification import Findings, Item
 from aftercheck_worker.text.lexicon import digest
 from aftercheck_worker.text.normalise import plain
+from aftercheck_worker.text.tokens import terms
 
 logger = logging.getLogger(__name__)
 
-BAND: Final = (0.2, 0.6)
-"""Support between these asks for a second window."""
+SETTLED: Final = 0.6
+"""Support from here needs no further window."""
+FURTHER: Final = 2
+"""Windows of a claim that the first one leaves unsettled, the first included."""
+FURTHER_RELEVANCE: Final = 0.35
+"""Relevance that a further window needs: below it, reading more of the pool only costs time."""
 CITED_UNITS: Final = 3
 Calibrate = Callable[[ClaimType, PairScore], tuple[float, float]]
 """(type, raw score) -> calibrated (support, contradiction), 0..1."""
@@ -84,7 +89,7 @@ class Engine:
         return {
             "thresholds": thresholds,
             "budget_words": retrieval.BUDGET_WORDS,
-            "band": list(BAND),
+            "further": [SETTLED, FURTHER, FURTHER_RELEVANCE],
             "lexicons": digest(),
         }
 
@@ -92,11 +97,11 @@ class Engine:
         """Return the findings of each item, in order. A scorer that raises gives `unclear`, never a score."""
         cases = [self._case(item) for item in items]
         first = [asked for number, case in enumerate(cases) for asked in self._first(number, case)]
-        raw = self._score(first)
-        second = self._second(cases, first, raw)
-        more = self._score(second) if raw is not None else None
-        scores = None if raw is None or more is None else [*raw, *more]
-        return [self._findings(number, case, [*first, *second], scores) for number, case in enumerate(cases)]
+        scored = self._score(first)
+        second = self._second(cases, scored)
+        scored = [*scored, *self._score(second)]
+        failed = {one.case for one in (*first, *second)} - {one.case for one, _ in scored}
+        return [self._findings(n, case, scored, failed=n in failed) for n, case in enumerate(cases)]
 
     def _case(self, item: Item) -> _Case:
         pool = evidence.pool(item.interaction)
@@ -129,33 +134,39 @@ class Engine:
             out += [_ask(case, number, place, window, order) for window in alone[:1]]
         return out
 
-    def _second(
-        self, cases: Sequence[_Case], first: Sequence[_Asked], raw: Sequence[PairScore] | None
-    ) -> list[_Asked]:
-        if raw is None:
-            return []
+    def _second(self, cases: Sequence[_Case], scored: Sequence[tuple[_Asked, PairScore]]) -> list[_Asked]:
+        """Ask about further windows of the claims that the first one neither supports nor contradicts."""
         out: list[_Asked] = []
-        for asked, score in zip(first, raw, strict=True):
+        for asked, score in scored:
             case = cases[asked.case]
-            support, _ = self._calibrate(case.claims[asked.claim].type, score)
-            if asked.citation is None and BAND[0] <= support < BAND[1]:
-                windows = case.index.windows([case.queries[asked.claim]], count=2)[0]
-                out += [_ask(case, asked.case, asked.claim, window) for window in windows[1:]]
+            if asked.citation is not None or sum(case.index.lengths) <= retrieval.BUDGET_WORDS:
+                continue
+            if max(self._calibrate(case.claims[asked.claim].type, score)) < SETTLED:
+                windows = case.index.windows([case.queries[asked.claim]], count=FURTHER)[0][1:]
+                out += [_ask(case, asked.case, asked.claim, w) for w in windows if w.relevance >= FURTHER_RELEVANCE]
         return out
 
-    def _score(self, asked: Sequence[_Asked]) -> list[PairScore] | None:
+    def _score(self, asked: Sequence[_Asked]) -> list[tuple[_Asked, PairScore]]:
+        """Score all in one call; when that raises, answer by answer, so that one answer costs no other."""
         try:
-            return self._scorer.score([one.pair for one in asked])
+            return list(zip(asked, self._scorer.score([one.pair for one in asked]), strict=True))
+        except MemoryError:
+            raise
         except Exception:
-            logger.exception("The verifier failed on %d pairs; their claims stay unclear", len(asked))
-            return None
+            answers = sorted({one.case for one in asked})
+            if len(answers) > 1:
+                return [pair for n in answers for pair in self._score([one for one in asked if one.case == n])]
+            logger.exception(
+                "The verifier failed; the claims of an answer stay unclear", extra={"action": "scorer_failed"}
+            )
+            return []
 
     def _findings(
-        self, number: int, case: _Case, asked: Sequence[_Asked], raw: Sequence[PairScore] | None
+        self, number: int, case: _Case, scored: Sequence[tuple[_Asked, PairScore]], *, failed: bool
     ) -> Findings:
         scores: dict[int, list[decision.Score]] = {}
         cited: dict[tuple[int, int], float] = {}
-        for one, score in zip(asked, raw or (), strict=False):
+        for one, score in scored:
             if one.case != number:
                 continue
             support, contradiction = self._calibrate(case.claims[one.claim].type, score)
@@ -167,15 +178,16 @@ class Engine:
         found = checks.run(case.claims, case.alignment, case.pool.failed)
         verdicts = [
             decision.decide(
-                claim, None if raw is None else scores.get(place, []), found[place], case.pool, self._thresholds
+                claim, None if failed else scores.get(place, []), found[place], case.pool, self._thresholds
             )
             for place, claim in enumerate(case.claims)
         ]
         conflicts = consistency.within(case.claims)
+        history = consistency.against_history(case.claims, case.item.interaction.history)
         return Findings(
             verdicts=tuple(_consistent(verdicts, conflicts)),
             citations=_citations(case, cited),
-            self_contradiction=bool(conflicts),
+            self_contradiction=bool(conflicts or history),
         )
 
 
@@ -196,9 +208,12 @@ def _ask(case: _Case, number: int, place: int, window: retrieval.Window, citatio
 
 def _scored(case: _Case, asked: _Asked, support: float, contradiction: float) -> decision.Score:
     sources = case.pool.sources
+    # What the user stated is full evidence of what the user stated, however little the pool trusts users.
+    trusts = (1.0 if sources[p].kind == "user_input" else sources[p].trust for p in asked.window.sources)
+    trust = max(trusts, default=0.0)
     return decision.Score(
-        support=support,
-        contradiction=contradiction,
+        support=support * trust,
+        contradiction=contradiction * trust,
         relevance=asked.window.relevance,
         evidence=_spans(case, asked, max(support, contradiction)),
         elided=any(sources[place].elided for place in asked.window.sources),
@@ -206,9 +221,12 @@ def _scored(case: _Case, asked: _Asked, support: float, contradiction: float) ->
 
 
 def _spans(case: _Case, asked: _Asked, score: float) -> tuple[Evidence, ...]:
-    """Up to three units of the window, the ones that the claim ranks best, in document order."""
+    """Up to three units of the window that the claim ranks best and that share most with it, in document order."""
     pieces = asked.window.pieces
-    chosen = [pieces[place] for place in asked.window.best[:CITED_UNITS]] or list(pieces[:1])
+    wanted = frozenset(terms(asked.pair.claim))
+    ranked = [pieces[place] for place in asked.window.best[:CITED_UNITS]] or list(pieces[:1])
+    shared = [len(wanted.intersection(terms(piece.text))) for piece in ranked]
+    chosen = [piece for piece, count in zip(ranked, shared, strict=True) if 2 * count > max(shared)] or ranked[:1]
     chosen.sort(key=lambda piece: (piece.source, piece.start))
     return tuple(case.pool.sources[piece.source].span(piece.start, piece.end, score) for piece in chosen)
 

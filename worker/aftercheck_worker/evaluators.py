@@ -18,8 +18,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from aftercheck_worker.engine import Engine
 from aftercheck_worker.errors import ConfigurationError
-from aftercheck_worker.grounding import GroundingVerifier
 from aftercheck_worker.models import registry
 from aftercheck_worker.models.lexical import LexicalScorer
 from aftercheck_worker.settings import Settings
@@ -37,7 +37,7 @@ GROUNDING: Final = "grounding-v1"
 ENGLISH: Final = "aftercheck-verifier-en"
 """Folder of the weights that the wheel carries."""
 DEFAULT: Final = "default"
-CODE: Final = ("stages", "text", "models", "grounding.py", "pipeline.py")
+CODE: Final = ("stages", "text", "models", "engine.py", "pipeline.py")
 """Files of this package whose bytes are part of the version: parsers, lexicons, stages, back ends."""
 
 _builders: dict[str, Build] = {}
@@ -157,7 +157,7 @@ def _grounding(settings: Settings) -> Evaluator | None:
     from aftercheck_worker.models.onnx import OnnxPairScorer
 
     scorer = OnnxPairScorer(folder)
-    verifier = GroundingVerifier(scorer, Thresholds(support=scorer.config.thresholds.get("support", 0.5)))
+    verifier = Engine(scorer, thresholds=Thresholds(support=scorer.config.thresholds.get("support", 0.5)))
     return assemble(GROUNDING, verifier, policy=Policy(action_from=settings.action_from))
 
 

@@ -154,4 +154,4 @@ def test_an_irrelevant_passage_changes_no_status() -> None:
 
 def test_parameters_name_everything_that_decides() -> None:
     parameters = Engine(ContainmentScorer()).parameters
-    assert {"thresholds", "budget_words", "band", "lexicons"} <= parameters.keys()
+    assert {"thresholds", "budget_words", "further", "lexicons"} <= parameters.keys()

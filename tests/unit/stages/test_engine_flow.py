@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from aftercheck_schemas import Interaction, Passage, Verdict
-from aftercheck_worker.grounding import GroundingVerifier
+from aftercheck_worker.engine import Engine
 from aftercheck_worker.models.base import ModelInfo, Pair, PairScore
 from aftercheck_worker.stages import claims
 from aftercheck_worker.stages.decision import Thresholds
@@ -54,7 +54,7 @@ def item(answer: str, *passages: str | Passage, question: str = "Tell me about t
 
 
 def verify(scorer: Scorer, *items: Item) -> list[Findings]:
-    return GroundingVerifier(scorer, Thresholds()).verify(items)
+    return Engine(scorer, thresholds=Thresholds()).verify(items)
 
 
 def only(found: list[Findings]) -> Verdict:
