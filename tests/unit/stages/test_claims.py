@@ -211,3 +211,25 @@ def test_a_megabyte_is_read_whole(piece: str) -> None:
     found = claims(answer)
     assert all(answer[c.start : c.end] == c.text for c in found[::97])
     assert len(found) <= len(answer) // len(piece) + 2 + len(answer) // 100
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How do I lift a hamster?", "Use both hands and support its bottom with one hand."),
+        ("Who sings it?", "Haley Reinhart sings 'Stop! Listen! What's That Sound?'"),
+        ("Is it free?", "While there is no direct mention of a free tier, the price was lowered in May."),
+        ("Tell me about Angel Oak.", "Based on the given data, here is an overview of Angel Oak:"),
+        ("Tell me about Angel Oak.", "Here is an overview of Angel Oak:\n- The oak is 400 years old."),
+    ],
+)
+def test_what_looks_like_no_claim_but_is_one(question: str, answer: str) -> None:
+    assert len(checkable(answer, question)) == 1
+    assert not abstains(question, answer, claims(answer, question))
+
+
+@pytest.mark.parametrize(
+    "answer", ["I'll hand you over to a human agent.", "Let me transfer you to our support team."]
+)
+def test_a_handover_is_an_abstention(answer: str) -> None:
+    assert abstains("Where is my order?", answer, claims(answer, "Where is my order?"))

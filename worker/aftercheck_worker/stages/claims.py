@@ -37,6 +37,11 @@ _LABEL: Final = re.compile(r"[\w.:/-]+")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _DIGIT: Final = re.compile(r"\d")
 _QUOTED: Final = re.compile(r"[\"“„«]([^\"“”„«»\n]{8,2000})[\"”“»]")
+_SINGLE_QUOTED: Final = re.compile(r"(?<!\w)'(?:[^'\n]|(?<=\w)'(?=\w)){8,2000}'(?!\w)")
+_CONCESSION: Final = re.compile(
+    r"\s*(?:while|although|though|even though|whereas|choć|chociaż|mimo że|obwohl|zwar|хотя|хоча)\b[^,\n]{8,300},\s+",
+    re.IGNORECASE,
+)
 _CODE: Final = re.compile(r"`[^`\n]+`|\{[\w.]+\}|\b\w+\(\)|--[a-z][\w-]+")
 _CALL: Final = re.compile(r"([A-Za-z_][\w.]*)\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\)")
 _KEYWORD: Final = re.compile(r"\b([A-Za-z_]\w*)\s*=\s*(?!=)(\"[^\"\n]*\"|'[^'\n]*'|[^,()\n]+)")
@@ -51,6 +56,10 @@ _ENUMERATION: Final = re.compile(
 )
 PLAN_HEAD: Final = 40
 OPINION_TERMS: Final = 6
+MAX_KNOWN: Final = 20_000
+MAX_KNOWN_PASSAGES: Final = 50
+INTRODUCTIONS: Final = frozenset({"heading", "meta"})
+"""Skip reasons of text that leads in to something else."""
 
 
 _SIBLINGS: Final[dict[Language, tuple[Language, ...]]] = {
@@ -110,7 +119,16 @@ def split(interaction: Interaction) -> tuple[Claim, ...]:
     if _is_short(answer):
         return (_claim(1, _short(reader, whole), reader),)
     drafts = [draft for block, lead in _with_lead(reader) for draft in _of_block(block, lead, reader)]
+    if all(draft.reason in INTRODUCTIONS for draft in drafts):
+        drafts = [_said(draft, interaction, reader) for draft in drafts]
     return tuple(_claim(number, draft, reader) for number, draft in enumerate(drafts, 1))
+
+
+def _said(draft: _Draft, interaction: Interaction, reader: _Reader) -> _Draft:
+    """An introduction that introduces nothing is the whole answer: it is a claim when it speaks of the evidence."""
+    known = " ".join([interaction.question, *(p.text[:MAX_KNOWN] for p in interaction.passages[:MAX_KNOWN_PASSAGES])])
+    shared = _terms(reader.flat[draft.start : draft.end], reader.language) & _terms(known, reader.language)
+    return msgspec.structs.replace(draft, reason=None) if shared else draft
 
 
 def _reader(interaction: Interaction) -> _Reader:
@@ -216,7 +234,12 @@ def _of_sentence(span: Span, reader: _Reader) -> Iterator[_Draft]:
 
 
 def _of_refusal(span: Span, reader: _Reader) -> Iterator[_Draft]:
-    """Cut at contrasts, so that an answer given beside a refusal stays a claim."""
+    """Cut at contrasts and after concessions, so that an answer given beside a refusal stays a claim."""
+    conceded = _CONCESSION.match(reader.flat, span.start, span.end)
+    if conceded is not None and not reader.has("refusal", reader.flat[conceded.end() : span.end]):
+        yield _Draft(span.start, conceded.end(), reason="refusal")
+        yield from _of_sentence(trim(reader.answer, conceded.end(), span.end), reader)
+        return
     for part in _cut_at(span, reader, "contrast"):
         text = reader.flat[part.start : part.end]
         if reader.has("refusal", text) or not _WORD.search(text):
@@ -239,7 +262,8 @@ def _cut_at(span: Span, reader: _Reader, category: Category) -> Iterator[Span]:
 
 
 def _skip_reason(text: str, reader: _Reader) -> str | None:
-    bare = _QUOTED.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', text).strip(" *_'()")
+    bare = _QUOTED.sub(lambda found: '"' + " " * (len(found.group()) - 2) + '"', text)
+    bare = _SINGLE_QUOTED.sub(lambda found: " " * len(found.group()), bare).strip(" *_'()")
     if not _WORD.search(bare):
         return None if _WORD.search(text) else "meta"
     for reason in ("offer", "question", "greeting", "meta", "handover", "hedge", "opinion"):
