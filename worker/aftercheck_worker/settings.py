@@ -96,6 +96,15 @@ class Settings(BaseSettings):
     judge_url: str | None = None
     judge_share: float = Field(0.05, ge=0, le=1)
 
+    api_host: str = Field("127.0.0.1", description="Address of `serve`; beyond loopback only with tokens.")
+    api_port: int = Field(8080, ge=0, le=65535)
+    api_tokens_file: Path | None = Field(None, description="Token file of `serve`; tokens.json of the home by default.")
+    api_max_checks: int = Field(8, ge=1, description="Checks that may run or wait; above it: 503.")
+    api_check_seconds: float = Field(10, gt=0, description="Deadline of one POST /monitor/check.")
+    api_rate_per_minute: int = Field(6000, ge=1, description="Requests per token and minute; above it: 429.")
+    api_browser_origins: str = Field("", description="Origins, comma-separated, whose pages may send feedback.")
+    api_trace_link: str = Field("", description="URL template of another trace viewer, with {trace_id}.")
+
     exporter_host: str = "127.0.0.1"
     exporter_port: int = Field(9464, ge=0, le=65535)
     exporter_refresh_seconds: float = Field(5, gt=0)

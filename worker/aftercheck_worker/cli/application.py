@@ -31,6 +31,8 @@ GROUPS: Final = (
     "stats",
     "sampling",
     "dlq",
+    "serve",
+    "erase",
     "doctor",
     "config",
     "version",

@@ -1,0 +1,198 @@
+"""What the pages list: answers, incidents, disagreements, health (trust.md 3.4). Reading only, always one tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+import psycopg
+from psycopg.rows import TupleRow, class_row
+
+Connection = psycopg.Connection[TupleRow]
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+class AnswerLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluated answer in a list. `thumbs` is the sum of the users' thumbs, None without any."""
+
+    trace_id: str
+    span_id: str
+    app: str
+    model: str
+    outcome: str
+    faithfulness: float | None
+    hallucinated: bool
+    flagged: bool
+    critical: int
+    risk: float
+    action: str
+    claims: int
+    quality: str
+    evaluator_version: str
+    origin: str
+    finalised_at: datetime
+    thumbs: float | None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One value of one dimension, in the window and in the window before it. Raw counts of judged answers."""
+
+    dimension: str
+    value: str
+    judged: int
+    bad: int
+    faithfulness: float | None
+    judged_before: int
+    bad_before: int
+    faithfulness_before: float | None
+
+    @property
+    def rate(self) -> float | None:
+        """Hallucination rate in the window, None when nothing was judged."""
+        return self.bad / self.judged if self.judged else None
+
+    @property
+    def rate_before(self) -> float | None:
+        """The same before."""
+        return self.bad_before / self.judged_before if self.judged_before else None
+
+    @property
+    def new(self) -> bool:
+        """Seen in the window only: what changed."""
+        return bool(self.judged) and not self.judged_before
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """A user and the evaluator who say opposite things of one answer."""
+
+    evaluation_id: int
+    trace_id: str
+    span_id: str
+    app: str
+    outcome: str
+    value: float
+    comment: str | None
+    created_at: datetime
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers that are not finished, by state, with the age of the oldest in seconds."""
+
+    state: str
+    answers: int
+    oldest_seconds: float
+
+
+class Total(msgspec.Struct, frozen=True, kw_only=True):
+    """A counter of the funnel."""
+
+    metric: str
+    key: str
+    value: float
+
+
+_LINE: Final = """
+SELECT trace_id, span_id, app, model, outcome, faithfulness, hallucinated, flagged, critical, risk, action, claims,
+       quality, evaluator_version, origin, finalised_at,
+       (SELECT sum(f.value) FROM feedback AS f WHERE f.tenant = e.tenant AND f.trace_id = e.trace_id
+        AND f.kind = 'thumb') AS thumbs
+FROM evaluation AS e
+WHERE run_id = 'online' AND tenant = %(tenant)s AND finalised_at >= %(start)s AND finalised_at < %(end)s
+  AND day >= %(start)s::date - 2
+  AND (%(app)s = '' OR app = %(app)s) AND (%(outcome)s = '' OR outcome = %(outcome)s)
+  AND (NOT %(bad)s OR flagged)
+ORDER BY finalised_at DESC LIMIT %(limit)s
+"""
+
+
+def answers(
+    connection: Connection,
+    tenant: str,
+    start: datetime,
+    end: datetime,
+    *,
+    app: str = "",
+    outcome: str = "",
+    bad: bool = False,
+    limit: int = 100,
+) -> list[AnswerLine]:
+    """Newest answers that were finalised in [start, end)."""
+    values = {
+        "tenant": tenant,
+        "start": start,
+        "end": end,
+        "app": app,
+        "outcome": outcome,
+        "bad": bad,
+        "limit": limit,
+    }
+    return _read(connection, AnswerLine, _LINE, values)
+
+
+_CHANGES: Final = """
+WITH judged AS (
+  SELECT app, model, prompt_version, retriever_version, hallucinated, faithfulness, finalised_at >= %(start)s AS now
+  FROM evaluation
+  WHERE run_id = 'online' AND tenant = %(tenant)s AND origin = 'production'
+    AND finalised_at >= %(before)s AND finalised_at < %(end)s AND day >= %(before)s::date - 2
+    AND outcome IN ('grounded', 'ungrounded') AND (%(app)s = '' OR app = %(app)s)
+)
+SELECT d.dimension, d.value,
+       count(*) FILTER (WHERE now) AS judged, count(*) FILTER (WHERE now AND hallucinated) AS bad,
+       avg(faithfulness) FILTER (WHERE now) AS faithfulness,
+       count(*) FILTER (WHERE NOT now) AS judged_before,
+       count(*) FILTER (WHERE NOT now AND hallucinated) AS bad_before,
+       avg(faithfulness) FILTER (WHERE NOT now) AS faithfulness_before
+FROM judged, LATERAL (VALUES ('app', app), ('model', model), ('prompt version', prompt_version),
+                             ('retriever version', retriever_version)) AS d (dimension, value)
+GROUP BY d.dimension, d.value
+ORDER BY d.dimension, bad DESC, judged DESC, d.value LIMIT 200
+"""
+
+
+def changes(connection: Connection, tenant: str, start: datetime, end: datetime, *, app: str = "") -> list[Change]:
+    """Compare [start, end) with the window of the same length before it."""
+    values = {"tenant": tenant, "start": start, "end": end, "before": start - (end - start), "app": app}
+    return _read(connection, Change, _CHANGES, values)
+
+
+_DISAGREEMENTS: Final = """
+SELECT e.evaluation_id, e.trace_id, e.span_id, e.app, e.outcome, f.value, f.comment, f.created_at
+FROM feedback AS f JOIN evaluation AS e
+  ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
+WHERE f.tenant = %(tenant)s AND f.kind = 'thumb'
+  AND ((f.value < 0 AND e.outcome = 'grounded') OR (f.value > 0 AND e.outcome = 'ungrounded'))
+ORDER BY f.value, f.created_at DESC LIMIT 200
+"""
+
+
+def disagreements(connection: Connection, tenant: str) -> list[Disagreement]:
+    """Thumbs down on grounded answers first (evaluator gaps), then thumbs up on ungrounded ones."""
+    return _read(connection, Disagreement, _DISAGREEMENTS, {"tenant": tenant})
+
+
+def unfinished(connection: Connection, tenant: str) -> list[Open]:
+    """Answers in flight."""
+    statement = """
+    SELECT state, count(*) AS answers, extract(epoch FROM now() - min(created_at))::float8 AS oldest_seconds
+    FROM ledger WHERE tenant = %(tenant)s AND state IN ('pending', 'checking', 'judging')
+    GROUP BY state ORDER BY state
+    """
+    return _read(connection, Open, statement, {"tenant": tenant})
+
+
+def funnel(connection: Connection, tenant: str) -> list[Total]:
+    """The raw counters of the way of a trace, in the order in which it goes."""
+    metrics = ["dropped", "rejected", "sampled", "unsampled", "states", "not_assessable", "failed", "answers_raw"]
+    statement = """
+    SELECT metric, key, sum(value) AS value FROM total WHERE tenant = %(tenant)s AND metric = ANY(%(metrics)s)
+    GROUP BY metric, key ORDER BY array_position(%(metrics)s, metric), key
+    """
+    return _read(connection, Total, statement, {"tenant": tenant, "metrics": metrics})
+
+
+def _read(connection: Connection, kind: type[_S], statement: str, values: Mapping[str, object]) -> list[_S]:
+    with connection.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(statement.encode(), values).fetchall()
