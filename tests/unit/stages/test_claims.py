@@ -218,7 +218,7 @@ def test_a_megabyte_is_read_whole(piece: str) -> None:
     [
         ("How do I lift a hamster?", "Use both hands and support its bottom with one hand."),
         ("Who sings it?", "Haley Reinhart sings 'Stop! Listen! What's That Sound?'"),
-        ("Is it free?", "While there is no direct mention of a free tier, the price was lowered in May."),
+        ("What about the price?", "While there is no direct mention of a free tier, the price was lowered in May."),
         ("Tell me about Angel Oak.", "Based on the given data, here is an overview of Angel Oak:"),
         ("Tell me about Angel Oak.", "Here is an overview of Angel Oak:\n- The oak is 400 years old."),
     ],

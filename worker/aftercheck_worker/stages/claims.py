@@ -266,7 +266,7 @@ def _skip_reason(text: str, reader: _Reader) -> str | None:
     bare = _SINGLE_QUOTED.sub(lambda found: " " * len(found.group()), bare).strip(" *_'()")
     if not _WORD.search(bare):
         return None if _WORD.search(text) else "meta"
-    for reason in ("offer", "question", "greeting", "meta", "handover", "hedge", "opinion"):
+    for reason in ("offer", "question", "greeting", "handover", "meta", "hedge", "opinion"):
         if reader.has(reason, bare):
             if reason in ("handover", "meta", "offer") and reader.has("action_first_person", bare):
                 continue
