@@ -120,6 +120,7 @@ def _gauge(metric: Metric, values: Mapping[Labels, float | None]) -> Iterator[Fa
 
 def _store_gauges(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
     yield from _windows(store, limits)
+    yield from _oncall(store, limits)
     yield from _gauge(
         metrics.EVALUATOR_INFO,
         {(scrub(info.name), scrub(info.version), info.quality): 1.0 for info in store.evaluators},
@@ -128,6 +129,29 @@ def _store_gauges(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
     yield from _gauge(metrics.LAST_FINALISED, {(): store.last_finalised})
     yield from _gauge(metrics.OLDEST_IN_FLIGHT, {(): store.oldest_in_flight})
     yield from _gauge(metrics.DEAD_LETTERS_OPEN, {(): float(store.dead_letters_open)})
+
+
+def _oncall(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+    """Gauges that only the alert rules need. Under `other` the most careful value stays."""
+    effects: dict[Labels, float | None] = {}
+    for found in store.design_effects:
+        base = limits.labels((scrub(found.app), scrub(found.environment), "", "", scrub(found.evaluator), ""))
+        labels = (base[0], base[1], base[4], found.quality)
+        effects[labels] = max(found.effect, effects.get(labels) or 1.0)
+    yield from _gauge(metrics.DESIGN_EFFECT, effects)
+    same: dict[Labels, float | None] = {}
+    for group in store.same_passages:
+        base = limits.labels((scrub(group.app), scrub(group.environment), "", "", "", ""))
+        same[base[:2]] = max(group.share, same.get(base[:2]) or 0.0)
+    yield from _gauge(metrics.RETRIEVAL_SAME, same)
+    slopes = {(_app(limits, slope.app), slope.measure, slope.against): slope for slope in store.slopes}
+    yield from _gauge(metrics.FATIGUE_SLOPE, {labels: slope.slope for labels, slope in slopes.items()})
+    yield from _gauge(metrics.FATIGUE_UPPER, {labels: slope.upper for labels, slope in slopes.items()})
+    yield from _gauge(metrics.FATIGUE_SESSIONS, {labels: float(slope.sessions) for labels, slope in slopes.items()})
+
+
+def _app(limits: LabelSets, app: str) -> str:
+    return limits.labels((scrub(app), "", "", "", "", ""))[0]
 
 
 def _windows(store: StoreReading, limits: LabelSets) -> Iterator[Family]:

@@ -62,6 +62,35 @@ HALLUCINATION_RATIO: Final = _gauge(
 WINDOW_EVALUATIONS: Final = _gauge(
     "window_evaluations", "Raw number of answers behind the two 5-minute ratios.", *WINDOW
 )
+DESIGN_EFFECT: Final = _gauge(
+    "faithfulness_design_effect",
+    "How much wider session clusters and unequal weights make the variance of the mean faithfulness: at least 1,"
+    " over production answers of the last 30 minutes.",
+    *WINDOW,
+)
+RETRIEVAL_SAME: Final = _gauge(
+    "retrieval_same_passages_ratio",
+    "Share of different questions of the last 30 minutes that got the one most frequent set of passages (R28)."
+    " Absent below 20 different questions.",
+    "app",
+    "environment",
+)
+FATIGUE_SLOPE: Final = _gauge(
+    "fatigue_slope",
+    "Change of a quality measure per step of call index, turn or 1,000 context tokens over the first turns of long"
+    " sessions (R30). A pattern, not a cause. Absent below 50 sessions.",
+    "app",
+    "measure",
+    "against",
+)
+FATIGUE_UPPER: Final = _gauge(
+    "fatigue_slope_upper",
+    "Upper end of the slope's 99 % interval, clustered by session.",
+    "app",
+    "measure",
+    "against",
+)
+FATIGUE_SESSIONS: Final = _gauge("fatigue_sessions", "Sessions behind the slope.", "app", "measure", "against")
 EVALUATOR_INFO: Final = _gauge(
     "evaluator_info",
     "1 for every known evaluator version; version is the sha256 over all that can change a verdict.",
@@ -97,6 +126,11 @@ GAUGES: Final = (
     FAITHFULNESS_RATIO,
     HALLUCINATION_RATIO,
     WINDOW_EVALUATIONS,
+    DESIGN_EFFECT,
+    RETRIEVAL_SAME,
+    FATIGUE_SLOPE,
+    FATIGUE_UPPER,
+    FATIGUE_SESSIONS,
     EVALUATOR_INFO,
     IN_FLIGHT,
     OLDEST_IN_FLIGHT,
@@ -165,6 +199,13 @@ FROM_TOTALS: Final = (
     _counter("claims", "Claims with a verdict by status, unweighted.", QUALITY, totals.CLAIMS, "status"),
     _counter("claims_by_type", "Claims with a verdict by type, unweighted.", QUALITY, totals.CLAIMS_TYPE, "type"),
     _counter("actions", "Answers by proposed action, unweighted.", QUALITY, totals.ACTIONS, "action"),
+    _counter(
+        "retrievals", "Answers by what their retrieval gave, unweighted (R28).", QUALITY, totals.RETRIEVALS, "result"
+    ),
+    _counter(
+        "canary_answers", "Canary answers, by whether the known verdict came.", QUALITY, totals.CANARY, "result"
+    ),
+    _counter("judged_claims", "Claims that verifier and judge both decided.", QUALITY, totals.JUDGED, "result"),
     _counter(
         "evaluator_failures",
         "Evaluators that failed beside a verdict; never a score.",

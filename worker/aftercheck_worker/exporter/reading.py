@@ -37,6 +37,35 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     hallucination: float
 
 
+class DesignEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """Variance of the mean with sessions as clusters, over that of independent answers; 1 or more."""
+
+    app: str
+    environment: str
+    evaluator: str
+    quality: str
+    effect: float
+
+
+class SamePassages(msgspec.Struct, frozen=True, kw_only=True):
+    """Share (0..1] of different questions that got the most frequent set of passages."""
+
+    app: str
+    environment: str
+    share: float
+
+
+class Slope(msgspec.Struct, frozen=True, kw_only=True):
+    """A fatigue slope with its clustered 99 % interval (R30)."""
+
+    app: str
+    measure: str
+    against: str
+    slope: float
+    upper: float
+    sessions: int
+
+
 class EvaluatorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A bounded name and the sha256 behind it."""
 
@@ -50,6 +79,9 @@ class StoreReading(msgspec.Struct, frozen=True, kw_only=True):
 
     totals: tuple[Total, ...] = ()
     windows: tuple[Window, ...] = ()
+    design_effects: tuple[DesignEffect, ...] = ()
+    same_passages: tuple[SamePassages, ...] = ()
+    slopes: tuple[Slope, ...] = ()
     evaluators: tuple[EvaluatorInfo, ...] = ()
     in_flight: dict[str, int] = {}
     oldest_in_flight: float | None = None

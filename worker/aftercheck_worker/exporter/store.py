@@ -1,6 +1,6 @@
 """Reads Postgres for one refresh: running totals, the five-minute window, and what is in flight.
 
-Three statements over small or indexed sets; none counts rows of a payload table, so a scrape costs the same after a
+A few statements over small or indexed sets; none counts rows of a payload table, so a scrape costs the same after a
 million evaluations, and retention never looks like a counter reset.
 """
 
@@ -11,7 +11,14 @@ from typing import Final
 import psycopg
 from psycopg.rows import TupleRow, class_row
 
-from aftercheck_worker.exporter.reading import EvaluatorInfo, StoreReading, Total, Window
+from aftercheck_worker.exporter.reading import (
+    DesignEffect,
+    EvaluatorInfo,
+    SamePassages,
+    StoreReading,
+    Total,
+    Window,
+)
 
 STATEMENT_SECONDS: Final = 3.0
 """Statement timeout of a refresh: with the 5 s timer, a lost Postgres is seen within 10 s (I9)."""
@@ -35,6 +42,54 @@ WHERE finalised_at > now() - make_interval(secs => %(seconds)s) AND finalised_at
 GROUP BY app, environment, evaluator, quality
 """
 
+RECENT_SECONDS: Final = 1800
+RECENT_ROWS: Final = 10_000
+"""Newest answers that the two statements below look at, so that they cost the same at any traffic."""
+
+_RECENT: Final = """
+WITH recent AS (
+  SELECT app, environment, evaluator, quality, weight, faithfulness, details,
+         CASE WHEN session_id = '' THEN 'e' || evaluation_id ELSE 's' || session_id END AS cluster
+  FROM evaluation
+  WHERE finalised_at > now() - make_interval(secs => %(recent)s) AND finalised_at <= now()
+    AND run_id = 'online' AND origin = 'production' AND NOT late AND tenant = %(tenant)s
+    AND outcome IN ('grounded', 'ungrounded') AND faithfulness IS NOT NULL
+  ORDER BY finalised_at DESC LIMIT %(rows)s
+)"""
+
+_DESIGN: Final = (
+    _RECENT  # noqa: S608 - two constants
+    + """, mean AS (
+  SELECT app, environment, evaluator, quality, count(*) AS n, sum(weight) AS total,
+         sum(weight * faithfulness) / sum(weight) AS mean, var_samp(faithfulness) AS variance
+  FROM recent GROUP BY app, environment, evaluator, quality
+), residual AS (
+  SELECT app, environment, evaluator, quality, cluster, sum(weight * (faithfulness - mean)) AS sum
+  FROM recent JOIN mean USING (app, environment, evaluator, quality)
+  GROUP BY app, environment, evaluator, quality, cluster
+)
+SELECT app, environment, evaluator, quality,
+       greatest(1, CASE WHEN count(*) = 1 THEN n
+                        ELSE sum(sum * sum) * count(*) / (count(*) - 1) / total ^ 2 / (variance / n) END)::float8
+         AS effect
+FROM residual JOIN mean USING (app, environment, evaluator, quality)
+WHERE variance > 0 GROUP BY app, environment, evaluator, quality, n, total, variance
+"""
+)
+"""Linearised (sandwich) variance of a weighted ratio mean with sessions as clusters, over s^2 / n. One session alone
+counts as one observation."""
+
+_SAME: Final = (
+    _RECENT  # noqa: S608 - two constants
+    + """, asked AS (
+  SELECT app, environment, details->'retrieval'->>1 AS passages, count(DISTINCT details->'retrieval'->>0) AS questions
+  FROM recent WHERE jsonb_array_length(details->'retrieval') = 2 GROUP BY app, environment, passages
+)
+SELECT app, environment, (max(questions) / sum(questions))::float8 AS share
+FROM asked GROUP BY app, environment HAVING sum(questions) >= 20
+"""
+)
+
 _EVALUATORS: Final = "SELECT name, version, coalesce(spec->>'quality', 'standard') AS quality FROM evaluator"
 
 _LEDGER: Final = """
@@ -52,11 +107,13 @@ def read(connection: psycopg.Connection[TupleRow], tenant: str) -> StoreReading:
     Raises:
         psycopg.Error: Postgres does not answer, or a statement took too long.
     """
-    names = {"tenant": tenant, "seconds": WINDOW_SECONDS}
+    names = {"tenant": tenant, "seconds": WINDOW_SECONDS, "recent": RECENT_SECONDS, "rows": RECENT_ROWS}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         totals = connection.cursor(row_factory=class_row(Total)).execute(_TOTALS, names).fetchall()
         windows = connection.cursor(row_factory=class_row(Window)).execute(_WINDOWS, names).fetchall()
+        effects = connection.cursor(row_factory=class_row(DesignEffect)).execute(_DESIGN, names).fetchall()
+        same = connection.cursor(row_factory=class_row(SamePassages)).execute(_SAME, names).fetchall()
         evaluators = connection.cursor(row_factory=class_row(EvaluatorInfo)).execute(_EVALUATORS).fetchall()
         ledger = connection.execute(_LEDGER, names).fetchall()
         last = connection.execute(_LAST).fetchone()
@@ -65,6 +122,8 @@ def read(connection: psycopg.Connection[TupleRow], tenant: str) -> StoreReading:
     return StoreReading(
         totals=tuple(totals),
         windows=tuple(windows),
+        design_effects=tuple(effects),
+        same_passages=tuple(same),
         evaluators=tuple(evaluators),
         in_flight={str(state): int(count) for state, count, _, _ in ledger},
         oldest_in_flight=max(ages) if ages else None,

@@ -16,8 +16,9 @@ from psycopg.rows import TupleRow
 from aftercheck_schemas import Interaction
 from aftercheck_schemas.evaluation import Evaluation
 from aftercheck_schemas.vocabulary import State
-from aftercheck_worker.storage import ledger, rows, scrub, totals
+from aftercheck_worker.storage import ledger, retrieval, rows, scrub, totals
 from aftercheck_worker.storage.ledger import CHECKABLE, Finish, Work
+from aftercheck_worker.storage.retrieval import Retrieval
 from aftercheck_worker.storage.totals import TotalKey
 
 ONLINE: Final = "online"
@@ -35,6 +36,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
     turn: int = 0
     call_index: int = 1
     context_tokens: int = 0
+    retrieval: Retrieval = Retrieval()
 
     @classmethod
     def of(cls, interaction: Interaction) -> Labels:
@@ -48,6 +50,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
             turn=interaction.turn,
             call_index=interaction.call_index,
             context_tokens=interaction.context_tokens,
+            retrieval=retrieval.of(interaction),
         )
 
 
@@ -194,17 +197,18 @@ def _evaluation(row: _Row) -> tuple[object, ...]:
         sum(claim.verifiable for claim in found.claims),
         found.complete,
         row.late,
-        _details(found),
+        _details(found, labels.retrieval),
         rows.moment(work.answered_at),
     )
 
 
-def _details(found: Evaluation) -> object:
+def _details(found: Evaluation, retrieved: Retrieval) -> object:
     details: dict[str, object] = {
         "citations": found.citations,
         "failures": found.failures,
         "labels": found.labels,
         "probability_reason": found.probability_reason,
+        "retrieval": retrieved.keys,
     }
     present = {name: value for name, value in details.items() if value}
     return rows.jsonb(scrub.encode(present)) if present else None
@@ -297,6 +301,8 @@ def _add(sums: _Sums, row: _Row) -> None:
     count(totals.ANSWERS, work.weight, found.outcome)
     count(totals.ANSWERS_RAW, key=found.outcome)
     count(totals.ACTIONS, key=found.action)
+    if labels.retrieval.result:
+        count(totals.RETRIEVALS, key=labels.retrieval.result)
     if measured is not None:
         _add_faithfulness(count, measured, work.weight)
         _add_flags(count, found, work.weight)

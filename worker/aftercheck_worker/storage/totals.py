@@ -49,6 +49,13 @@ ACTIONS: Final = "actions"
 EVALUATOR_FAILURES: Final = "evaluator_failures"
 """Failures beside a verdict, raw; key = reason."""
 
+RETRIEVALS: Final = "retrievals"
+"""Answers by what their retrieval gave, raw; key = ok, empty (no passage), identical (several, all the same)."""
+CANARY: Final = "canary"
+"""Canary answers with a known verdict, raw; key = passed, failed. Written by whoever sends them."""
+JUDGED: Final = "judged"
+"""Claims that verifier and judge both decided, raw; key = agreed, disagreed."""
+
 LATE: Final = "late"
 """Answers evaluated too late for any alert, raw; key = outcome. They are in no metric above."""
 LATE_FAITHFULNESS_SUM: Final = "late_faithfulness_sum"
