@@ -64,10 +64,16 @@ def client(settings: Settings, tmp_path: Path, scripted: Evaluator) -> Iterator[
 def store(database_url: str, scripted: Evaluator) -> Store:
     """Stores an evaluated answer and returns its trace id."""
 
-    def make(answer: str = ANSWER, passage: str = PASSAGE, tenant: str = "default", **fields: object) -> str:
+    def make(
+        answer: str = ANSWER,
+        passage: str = PASSAGE,
+        tenant: str = "default",
+        judge: Evaluator | None = None,
+        **fields: object,
+    ) -> str:
         number = next(_numbers)
         plain = Interaction(
-            trace_id=f"{number:032x}",
+            trace_id=f"{number:08x}{number:024x}",
             span_id=f"{number:016x}",
             app="shop",
             model="model-a",
@@ -90,7 +96,7 @@ def store(database_url: str, scripted: Evaluator) -> Store:
         with database.connect(database_url, name="test") as connection:
             made = ledger.insert(connection, [new])
             works = ledger.claim(connection, [row.evaluation_id for row in made])
-            done = pipeline.evaluate_batch([body], scripted)
+            done = pipeline.evaluate_batch([body], judge or scripted)
             results.finalise(
                 connection,
                 [results.Finished(work=works[0], evaluation=done[0], labels=results.Labels.of(body))],

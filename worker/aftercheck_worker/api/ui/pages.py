@@ -105,7 +105,8 @@ def incident(
         bad = store.answers(connection, who.token.tenant, since, until, app=name, bad=True, limit=50)
     return view.page(
         "incident.html", title="Incident", who=who, alert=alert, app=app or service, start=since, end=until,
-        before=since - (until - since), changes=changes, bad=bad,
+        before=since - (until - since), changes=changes,
+        compared=any(one.judged_before for one in changes), bad=bad,
     )  # fmt: skip
 
 

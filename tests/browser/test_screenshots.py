@@ -1,0 +1,39 @@
+"""Renders the documentation's screenshots from seeded data; `SCREENSHOTS=docs/images` keeps them (U24)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Page]
+Store = Callable[..., str]
+SHOTS = ((1100, False, "wide"), (360, True, "phone-dark"))
+
+
+@pytest.mark.req("U24", "U31")
+@pytest.mark.parametrize(("width", "dark", "suffix"), SHOTS)
+def test_pages_are_drawn(
+    browse: Open, store: Store, lexical_trace: str, tmp_path: Path, width: int, dark: bool, suffix: str
+) -> None:
+    folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
+    guilty = store(app="checkout")
+    store(app="search", answer="The plan costs 12 euro.")
+    now = int(time.time())
+    pages = {
+        "incident": f"/ui/incidents?alert=FaithfulnessLow&start={now - 300}&end={now + 60}",
+        "trace": f"/ui/traces/{guilty}",
+        "evidence": f"/ui/traces/{lexical_trace}?claim=c1",
+    }
+    page = browse("/ui/traces", width=width, dark=dark)
+    base = page.url.split("/ui/")[0]
+    for name, path in pages.items():
+        page.goto(base + path)
+        shot = page.screenshot(path=folder / f"{name}-{suffix}.png", full_page=True)
+        assert len(shot) > 5_000
