@@ -1,9 +1,9 @@
 """Calibrate an exported model on rows kept aside from training, never on the benchmark.
 
-    python -m training.calibrate FOLDER [--rows 6000]
+    python -m training.calibrate FOLDER [--rows 2500] [--signals support token_peak containment]
 
-Platt scaling of the quantised model's support logit to equal priors is folded into the head, so that the
-product's threshold is 0.5. The stacker (logistic over `signals.FEATURES`) goes into config.json beside it.
+Each signal is Platt-scaled alone on human-labelled rows; the logits are averaged with equal weight and scaled once
+more to equal priors, so that 0.5 is the threshold. The three weights and the bias go into the graph (`fusion`).
 """
 
 from __future__ import annotations
@@ -23,55 +23,67 @@ from sklearn.linear_model import LogisticRegression
 
 from .export import digest
 from .format import segment_b
+from .fusion import SIGNALS
 from .row import Row, read_rows
-from .score import onnx_scorer
+from .score import signals_of
 from .settings import Settings, load_settings
-from .signals import FEATURES, vector
 from .sources import CLEAN_SETS
 
 Floats = NDArray[np.float64]
 
 
 def held_rows(settings: Settings, count: int) -> list[Row]:
-    """Up to `count` held rows of the document phases, a fixed sample."""
-    rows = [row for name in ("b", "c") for row in read_rows(settings.rows / f"{name}.jsonl.gz") if row.held]
+    """Up to `count` held rows of human-labelled sets from the document phases, a fixed sample."""
+    rows = [
+        row
+        for name in ("b", "c")
+        for row in read_rows(settings.rows / f"{name}.jsonl.gz")
+        if row.held and row.operator in CLEAN_SETS
+    ]
     Random(settings.seed).shuffle(rows)
     return rows[:count]
 
 
 def equal_weights(rows: Sequence[Row]) -> Floats:
-    """Weights under which the two labels are equal inside every operator or set, and human sets count double."""
+    """Weights under which the two labels are equal inside every set and sets count by the root of their size."""
     counts = Counter((row.operator, row.support) for row in rows)
     sizes = Counter(row.operator for row in rows)
-    out = []
-    for row in rows:
-        share = sizes[row.operator] ** 0.5 * (2.0 if row.operator in CLEAN_SETS else 1.0)
-        out.append(share / counts[row.operator, row.support])
+    out = [sizes[row.operator] ** 0.5 / counts[row.operator, row.support] for row in rows]
     return np.array(out) / np.mean(out)
 
 
-def fold(folder: Path, scale: float, offset: float) -> None:
-    """Replace the support logit z by scale * z + offset inside model.onnx."""
+def platt(values: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:
+    """(scale, offset) of a logistic regression on one signal, (n)."""
+    model = LogisticRegression(C=100.0, max_iter=500)
+    model.fit(values[:, None], labels, sample_weight=weights)
+    return float(model.coef_[0][0]), float(model.intercept_[0])
+
+
+def fuse(signals: Floats, labels: Floats, weights: Floats, chosen: Sequence[str]) -> tuple[Floats, float]:
+    """(weight per signal, bias) of the averaged, rescaled Platt logits; signals (n, 3), unchosen ones get 0."""
+    factors, bias = np.zeros(len(SIGNALS)), 0.0
+    for name in chosen:
+        column = SIGNALS.index(name)
+        scale, offset = platt(signals[:, column], labels, weights)
+        factors[column] = scale / len(chosen)
+        bias += offset / len(chosen)
+    scale, offset = platt(signals @ factors + bias, labels, weights)
+    return factors * scale, bias * scale + offset
+
+
+def set_fusion(folder: Path, factors: Floats, bias: float) -> None:
+    """Write the weights and the bias into model.onnx."""
     path = folder / "model.onnx"
     model = onnx.load(str(path))
+    values = {"fusion.weights": factors.astype(np.float32), "fusion.bias": np.array(bias, np.float32)}
     for constant in model.graph.initializer:
-        if constant.name in ("support.head", "support.bias"):
-            value = numpy_helper.to_array(constant) * np.float32(scale)
-            if constant.name == "support.bias":
-                value = value + np.float32(offset)
-            constant.CopyFrom(numpy_helper.from_array(value.astype(np.float32), constant.name))
+        if constant.name in values:
+            constant.CopyFrom(numpy_helper.from_array(values[constant.name], constant.name))
     onnx.save(model, str(path))
 
 
-def logistic(features: Floats, labels: Floats, weights: Floats) -> tuple[list[float], float]:
-    """Coefficients and intercept of a weakly regularised logistic regression."""
-    model = LogisticRegression(C=1.0, max_iter=500)
-    model.fit(features, labels, sample_weight=weights)
-    return [float(x) for x in model.coef_[0]], float(model.intercept_[0])
-
-
 def report(rows: Sequence[Row], logits: Floats) -> dict[str, float]:
-    """Balanced accuracy at 0 of every operator or set with at least 20 rows of each label, and their mean."""
+    """Balanced accuracy at 0 of every set with at least 20 rows of each label, and their mean."""
     groups: dict[str, dict[int, list[bool]]] = defaultdict(lambda: {0: [], 1: []})
     for row, logit in zip(rows, logits, strict=True):
         groups[row.operator][row.support].append((logit > 0) == bool(row.support))
@@ -87,34 +99,22 @@ def main() -> None:
     """Calibrate the folder in place."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=int, default=6000)
+    parser.add_argument("--rows", type=int, default=2500)
+    parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=list(SIGNALS))
     options = parser.parse_args()
     folder: Path = options.folder
     rows = held_rows(load_settings(), options.rows)
-    logits = onnx_scorer(folder)([(r.window, segment_b(r.claim, r.question, r.previous)) for r in rows]).astype(
-        np.float64
-    )
+    signals = signals_of(folder, [(r.window, segment_b(r.claim, r.question, r.previous)) for r in rows])
     labels, weights = np.array([row.support for row in rows], np.float64), equal_weights(rows)
-    (scale,), offset = logistic(logits[:, :1], labels, weights)
-    fold(folder, scale, offset)
-    logits[:, 0] = scale * logits[:, 0] + offset
-    features = np.array([vector(z, row.claim, row.window) for z, row in zip(logits.tolist(), rows, strict=True)])
-    coefficients, intercept = logistic(features, labels, weights)
+    factors, bias = fuse(signals, labels, weights, options.signals)
+    set_fusion(folder, factors, bias)
     value = json.loads((folder / "config.json").read_text())
     value["files"]["model.onnx"] = digest(folder / "model.onnx")
-    value["thresholds"] = {"support": 0.5, "platt_scale": round(scale, 6), "platt_offset": round(offset, 6)}
-    value["stacker"] = {
-        "features": list(FEATURES),
-        "coefficients": [round(x, 6) for x in coefficients],
-        "intercept": round(intercept, 6),
-    }
-    value["held_out"] = {k: round(v, 1) for k, v in report(rows, logits[:, 0]).items()}
+    value["thresholds"] = {"support": 0.5}
+    value["fusion"] = {"signals": SIGNALS, "weights": [round(float(x), 5) for x in factors], "bias": round(bias, 5)}
+    value["held_out"] = {k: round(v, 1) for k, v in report(rows, signals @ factors + bias).items()}
     (folder / "config.json").write_text(json.dumps(value, indent=1) + "\n")
-    print(
-        json.dumps(
-            {"rows": len(rows), **value["thresholds"], "held_out": value["held_out"], "stacker": value["stacker"]}
-        )
-    )
+    print(json.dumps({"rows": len(rows), "fusion": value["fusion"], "held_out": value["held_out"]}))
 
 
 if __name__ == "__main__":

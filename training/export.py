@@ -16,6 +16,7 @@ import torch
 
 from .encode import load_tokenizer
 from .format import CLAIM, GAP, MAX_TOKENS, PREVIOUS, QUESTION
+from .fusion import token_weights
 from .graph import build_graph
 from .model import backbone_folder
 from .settings import load_settings
@@ -48,7 +49,8 @@ def config(folder: Path) -> dict[str, object]:
         "window_words": DEFAULT_BUDGET_WORDS,
         "markers": {"gap": GAP, "question": QUESTION, "previous": PREVIOUS, "claim": CLAIM},
         "inputs": "input_ids, token_type_ids, attention_mask: int64 (n, length)",
-        "outputs": "logits, float32: support (n), contradiction (n) if not supported, tokens (n, length) unsupported",
+        "outputs": "logits: support (n), contradiction (n) if not supported, tokens (n, length) unsupported; "
+        "signals (n, 3): raw support logit, greatest 3-token mean of the claim, weighted containment",
     }
 
 
@@ -58,7 +60,7 @@ def export(weights: Path, folder: Path) -> None:
     state = {
         k: v.float().numpy().astype(np.float32) for k, v in load_weights(weights).items() if v.dtype.is_floating_point
     }
-    model = build_graph(state)
+    model = build_graph(state, token_weights(load_settings().rows / "c.npz"))
     onnx.checker.check_model(model)
     onnx.save(model, str(folder / "model.onnx"))
     tokenizer = load_tokenizer(backbone_folder())

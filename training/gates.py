@@ -21,7 +21,7 @@ from .encode import encode_texts, load_tokenizer
 from .export import load_weights
 from .format import MAX_TOKENS
 from .model import Verifier, backbone_folder
-from .score import Logits, Pairs, in_length_order, onnx_scorer, pad
+from .score import Logits, Pairs, in_length_order, onnx_scorer, pad, signals_of, token_peak
 from .settings import load_settings
 
 PAIRED_LOWER = -0.7
@@ -40,16 +40,18 @@ def full_precision(weights: Path, folder: Path, pairs: Pairs) -> NDArray[np.floa
     model.load_state_dict(load_weights(weights))
     model.eval()
     tokenizer = load_tokenizer(backbone_folder())
-    thresholds = json.loads((folder / "config.json").read_text())["thresholds"]
+    fusion = json.loads((folder / "config.json").read_text())["fusion"]
 
     @torch.no_grad()
     def run(part: Pairs) -> Logits:
-        arrays = (torch.from_numpy(x) for x in pad(encode_texts(tokenizer, part, MAX_TOKENS)))
-        rows, _ = model(*arrays)
-        return np.concatenate([rows.numpy(), np.zeros((len(part), 1))], 1).astype(np.float32)
+        ids, types, mask = pad(encode_texts(tokenizer, part, MAX_TOKENS))
+        rows, tokens = model(*(torch.from_numpy(x) for x in (ids, types, mask)))
+        peak = token_peak(tokens.numpy(), ids, types)
+        return np.stack([rows[:, 0].numpy(), peak, np.zeros_like(peak)], 1).astype(np.float32)
 
-    logits = in_length_order(pairs, 24, run)[:, 0]
-    return logits * thresholds.get("platt_scale", 1.0) + thresholds.get("platt_offset", 0.0)
+    signals = in_length_order(pairs, 24, run)
+    signals[:, 2] = signals_of(folder, pairs)[:, 2]  # containment reads token ids only: it has no precision
+    return (signals @ np.array(fusion["weights"], np.float32) + np.float32(fusion["bias"])).astype(np.float32)
 
 
 def paired(labels: NDArray[np.int64], whole: NDArray[np.float32], narrow: NDArray[np.float32]) -> tuple[float, float]:

@@ -12,6 +12,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from .fusion import add_fusion
+
 Array = NDArray[np.float32]
 LAYERS = 6
 HEADS = 12
@@ -137,11 +139,15 @@ def _heads(graph: Graph, state: dict[str, Array], pooled: str, hidden: str) -> N
         weight = graph.constant(f"{name}.head", state[f"{head}.weight"][column : column + 1].T)
         product = graph.op("MatMul", [source, weight], f"{name}.product")
         bias = graph.constant(f"{name}.bias", state[f"{head}.bias"][column : column + 1])
-        graph.op("Squeeze", [graph.op("Add", [product, bias], f"{name}.deep"), "last"], name)
+        output = "support.raw" if name == "support" else name
+        graph.op("Squeeze", [graph.op("Add", [product, bias], f"{name}.deep"), "last"], output)
 
 
-def build_graph(state: dict[str, Array]) -> onnx.ModelProto:
-    """The whole model: int64 (n, length) in; logits out: support (n), contradiction (n), tokens (n, length)."""
+def build_graph(state: dict[str, Array], token_weights: Array) -> onnx.ModelProto:
+    """The whole model: int64 (n, length) in; logits out: support (n), contradiction (n), tokens (n, length).
+
+    Beside them `signals` (n, 3), what `fusion` adds up to `support`.
+    """
     graph = Graph()
     value = _embed(graph, state)
     mask = graph.op("Cast", ["attention_mask"], "mask.int", to=TensorProto.INT32)
@@ -149,11 +155,17 @@ def build_graph(state: dict[str, Array]) -> onnx.ModelProto:
         value = _layer(graph, state, number, value, mask)
     pooled = _pool(graph, value)
     _heads(graph, state, pooled, value)
+    add_fusion(graph, "support.raw", token_weights)
     inputs = [
         helper.make_tensor_value_info(n, TensorProto.INT64, ["n", "length"])
         for n in ("input_ids", "token_type_ids", "attention_mask")
     ]
-    shapes: dict[str, list[str]] = {"support": ["n"], "contradiction": ["n"], "tokens": ["n", "length"]}
+    shapes: dict[str, list[str]] = {
+        "support": ["n"],
+        "contradiction": ["n"],
+        "tokens": ["n", "length"],
+        "signals": ["n", "three"],
+    }
     outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()]
     body = helper.make_graph(graph.nodes, "verifier", inputs, outputs, list(graph.constants.values()))
     domains = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]

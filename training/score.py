@@ -13,6 +13,7 @@ from tokenizers import Encoding, Tokenizer
 
 from .encode import encode_texts, load_tokenizer
 from .format import MAX_TOKENS
+from .fusion import CLAIM_ID, FIRST_WORD_ID
 from .model import Verifier, backbone_folder
 from .window import terms
 
@@ -32,14 +33,15 @@ def pad(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.in
     return out  # type: ignore[return-value]
 
 
-def token_peak(tokens: NDArray[Any], types: NDArray[Any], mask: NDArray[Any]) -> Logits:
-    """Greatest moving mean of three token logits inside segment B, (n)."""
-    out = np.zeros(len(tokens), np.float32)
+def token_peak(tokens: NDArray[Any], ids: NDArray[Any], types: NDArray[Any]) -> Logits:
+    """Greatest mean of three neighbouring token logits of the claim, as `fusion` has it in the graph, (n)."""
+    out = np.full(len(tokens), -20.0, np.float32)
     for i in range(len(tokens)):
-        inside = tokens[i][(types[i] == 1) & (mask[i] == 1)][2:-1]
-        if len(inside):
-            width = min(3, len(inside))
-            out[i] = np.convolve(inside, np.ones(width) / width, "valid").max()
+        marks = np.flatnonzero((ids[i] == CLAIM_ID) & (types[i] == 1))
+        words = (np.arange(ids.shape[1]) >= marks[0]) & (ids[i] >= FIRST_WORD_ID) if len(marks) else types[i] > 5
+        kept, count = (np.convolve(x, np.ones(3), "same") for x in (tokens[i] * words, words.astype(np.float64)))
+        if words.any():
+            out[i] = (kept[words] / count[words]).max()
     return out
 
 
@@ -65,7 +67,7 @@ def torch_scorer(state: dict[str, torch.Tensor], batch: int = 24) -> Score:
         ids, types, mask = pad(encode_texts(tokenizer, pairs, MAX_TOKENS))
         with torch.autocast("cpu", torch.bfloat16):
             rows, tokens = model(*(torch.from_numpy(x) for x in (ids, types, mask)))
-        peak = token_peak(tokens.float().numpy(), types, mask)
+        peak = token_peak(tokens.float().numpy(), ids, types)
         return np.concatenate([rows.float().numpy(), peak[:, None]], 1).astype(np.float32)
 
     return lambda pairs: in_length_order(pairs, batch, run)
@@ -84,9 +86,24 @@ def onnx_scorer(folder: Path, batch: int = 24, threads: int = 2) -> Score:
         ids, types, mask = pad(encode_texts(tokenizer, pairs, MAX_TOKENS))
         feed = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
         support, contradiction, tokens = session.run(["support", "contradiction", "tokens"], feed)
-        return np.stack([support, contradiction, token_peak(tokens, types, mask)], 1).astype(np.float32)
+        return np.stack([support, contradiction, token_peak(tokens, ids, types)], 1).astype(np.float32)
 
     return lambda pairs: in_length_order(pairs, batch, run)
+
+
+def signals_of(folder: Path, pairs: Pairs) -> NDArray[np.float64]:
+    """The `signals` output of an exported folder for every pair, (n, 3)."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+    def run(part: Pairs) -> Logits:
+        ids, types, mask = pad(encode_texts(tokenizer, part, MAX_TOKENS))
+        feed = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+        return np.array(session.run(["signals"], feed)[0], np.float32)
+
+    return in_length_order(pairs, 24, run).astype(np.float64)
 
 
 def trial_scorer(folder: Path, batch: int = 24) -> Score:

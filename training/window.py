@@ -20,7 +20,7 @@ B = 0.75
 QUESTION_WEIGHT = 0.3
 COVERED_WEIGHT = 0.35
 MAX_UNIT_WORDS = 60
-DEFAULT_BUDGET_WORDS = 170
+DEFAULT_BUDGET_WORDS = 90
 
 _BREAK = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])|\n+")
 _ABBREVIATION = re.compile(
