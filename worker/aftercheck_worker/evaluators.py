@@ -23,6 +23,7 @@ from aftercheck_worker.errors import ConfigurationError
 from aftercheck_worker.models import registry
 from aftercheck_worker.models.lexical import LexicalScorer
 from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages.calibration import AnswerCalibration
 from aftercheck_worker.stages.decision import Thresholds
 from aftercheck_worker.stages.scoring import Identity, Policy
 from aftercheck_worker.stages.verification import LexicalVerifier, Verifier
@@ -52,12 +53,14 @@ class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
         verifier: the back end.
         policy: risk profile and the formula behind `action`.
         spec: what `identity.version` is the hash of, for the evaluator table.
+        answer: calibration of whole answers; None lets the weakest claim stand.
     """
 
     identity: Identity
     verifier: Verifier
     policy: Policy
     spec: dict[str, object]
+    answer: AnswerCalibration | None = None
 
     @property
     def name(self) -> str:
@@ -75,7 +78,14 @@ class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
         return self.identity.quality
 
 
-def assemble(name: str, verifier: Verifier, *, policy: Policy, quality: Quality = "standard") -> Evaluator:
+def assemble(
+    name: str,
+    verifier: Verifier,
+    *,
+    policy: Policy,
+    quality: Quality = "standard",
+    answer: AnswerCalibration | None = None,
+) -> Evaluator:
     """Return an evaluator around `verifier`, with its version."""
     spec: dict[str, object] = {
         "name": name,
@@ -83,12 +93,13 @@ def assemble(name: str, verifier: Verifier, *, policy: Policy, quality: Quality 
         "models": verifier.models,
         "parameters": verifier.parameters,
         "policy": policy,
+        "answer": answer,
         "code": _code(),
     }
     encoded = msgspec.json.encode(spec, order="deterministic")
     identity = Identity(name=name, version=hashlib.sha256(encoded).hexdigest(), quality=quality)
     plain: dict[str, object] = msgspec.json.decode(encoded, type=dict[str, object])
-    return Evaluator(identity=identity, verifier=verifier, policy=policy, spec=plain)
+    return Evaluator(identity=identity, verifier=verifier, policy=policy, spec=plain, answer=answer)
 
 
 def register(name: str, build: Build, *, preferred: bool = False) -> None:
@@ -158,7 +169,13 @@ def _grounding(settings: Settings) -> Evaluator | None:
 
     scorer = OnnxPairScorer(folder)
     verifier = Engine(scorer, thresholds=Thresholds(support=scorer.config.thresholds.get("support", 0.5)))
-    return assemble(GROUNDING, verifier, policy=Policy(action_from=settings.action_from))
+    return assemble(
+        GROUNDING, verifier, policy=Policy(action_from=settings.action_from), answer=_answer(scorer.config.answer)
+    )
+
+
+def _answer(coefficients: dict[str, float] | None) -> AnswerCalibration | None:
+    return msgspec.convert(coefficients, AnswerCalibration, strict=False) if coefficients else None
 
 
 register(LEXICAL, _lexical)

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from aftercheck_schemas import Evaluation, Interaction
+from aftercheck_schemas import Evaluation, Interaction, Verdict
 from aftercheck_schemas.vocabulary import NotAssessableReason
 from aftercheck_worker.evaluators import Evaluator
-from aftercheck_worker.stages import claims, scoring, verification
+from aftercheck_worker.stages import calibration, claims, scoring, verification
 
 CHARS_PER_CLAIM: Final = 80
 
@@ -66,7 +66,12 @@ def _score(item: verification.Item, found: verification.Findings, evaluator: Eva
         evidence=bool(verification.usable(answer.passages)),
         citations=found.citations,
         self_contradiction=found.self_contradiction,
+        probability=calibration.answer_probability(_probabilities(found.verdicts), evaluator.answer),
     )
+
+
+def _probabilities(verdicts: Sequence[Verdict]) -> list[float]:
+    return [v.supported_probability for v in verdicts if v.supported_probability is not None]
 
 
 def _not_assessable(answer: Interaction) -> NotAssessableReason | None:

@@ -31,6 +31,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         files: sha256 of each file of the folder, by name.
         max_tokens: longest input in tokens; the premise is cut, never the claim.
         thresholds: calibration and thresholds that were fitted with these weights.
+        answer: coefficients of `stages.calibration.AnswerCalibration`.
         languages: ISO codes that the model was measured on.
     """
 
@@ -41,6 +42,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 512
     languages: list[str] = []
     thresholds: dict[str, float] = {}
+    answer: dict[str, float] | None = None
     auto_map: dict[str, object] | None = None
 
 

@@ -184,6 +184,7 @@ def evaluation(
     citations: tuple[CitationFinding, ...] = (),
     self_contradiction: bool = False,
     failures: tuple[EvaluatorFailure, ...] = (),
+    probability: float | None = None,
 ) -> Evaluation:
     """Return the evaluation of one assessable answer.
 
@@ -198,6 +199,7 @@ def evaluation(
         citations: findings about citations written in the answer.
         self_contradiction: the answer contradicts itself.
         failures: evaluators that failed beside the verdicts.
+        probability: that the whole answer is supported, 0..1; None when nothing was measured.
     """
     known = {claim.id: claim for claim in claims}
     outcome = _outcome(verdicts, abstained=abstained)
@@ -205,7 +207,6 @@ def evaluation(
     bad = [v for v in verdicts if v.status in BAD]
     hallucinated = scored and bool(bad)
     v1, v2 = risk_v1(verdicts, policy.profile), risk_v2(known, verdicts, policy.profile)
-    probability = min((p for v in verdicts if (p := v.supported_probability) is not None), default=None)
     supported = sum(v.status == "supported" for v in verdicts)
     unclear = sum(v.status == "unclear" for v in verdicts)
     return Evaluation(
