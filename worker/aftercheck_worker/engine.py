@@ -62,7 +62,15 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine:
-    """Verifies claims by windows, a scorer and checks. Keeps no state between calls."""
+    """Verifies claims by windows, a scorer and checks. Keeps no state between calls.
+
+    Args:
+        scorer: says how much a window supports or contradicts a claim.
+        encoder: a second ranking for retrieval, optional.
+        thresholds: cuts on calibrated probabilities.
+        calibrate: from raw to calibrated probabilities.
+        budget_words: words of one window, as the scorer was trained.
+    """
 
     def __init__(
         self,
@@ -71,11 +79,13 @@ class Engine:
         encoder: Encoder | None = None,
         thresholds: decision.Thresholds | None = None,
         calibrate: Calibrate = uncalibrated,
+        budget_words: int = retrieval.BUDGET_WORDS,
     ) -> None:
         self._scorer = scorer
         self._encoder = encoder
         self._thresholds = thresholds or decision.Thresholds()
         self._calibrate = calibrate
+        self._budget = budget_words
 
     @property
     def models(self) -> tuple[ModelInfo, ...]:
@@ -88,7 +98,7 @@ class Engine:
         thresholds: object = msgspec.to_builtins(self._thresholds)
         return {
             "thresholds": thresholds,
-            "budget_words": retrieval.BUDGET_WORDS,
+            "budget_words": self._budget,
             "further": [SETTLED, FURTHER, FURTHER_RELEVANCE],
             "lexicons": digest(),
         }
@@ -119,7 +129,7 @@ class Engine:
 
     def _first(self, number: int, case: _Case) -> list[_Asked]:
         out: list[_Asked] = []
-        for place, windows in enumerate(case.index.windows(case.queries)):
+        for place, windows in enumerate(case.index.windows(case.queries, budget_words=self._budget)):
             out += [_ask(case, number, place, window) for window in windows]
             out += self._cited(number, case, place)
         return out
@@ -130,7 +140,9 @@ class Engine:
         for order, cited in enumerate(citations.resolve(case.claims[place], case.pool.sources)):
             if cited.source is None or len(case.pool.sources) == 1:
                 continue
-            alone = retrieval.Index([case.pool.sources[cited.source]]).windows([case.queries[place]])[0]
+            alone = retrieval.Index([case.pool.sources[cited.source]]).windows(
+                [case.queries[place]], budget_words=self._budget
+            )[0]
             out += [_ask(case, number, place, window, order) for window in alone[:1]]
         return out
 
@@ -139,10 +151,11 @@ class Engine:
         out: list[_Asked] = []
         for asked, score in scored:
             case = cases[asked.case]
-            if asked.citation is not None or sum(case.index.lengths) <= retrieval.BUDGET_WORDS:
+            if asked.citation is not None or sum(case.index.lengths) <= self._budget:
                 continue
             if max(self._calibrate(case.claims[asked.claim].type, score)) < SETTLED:
-                windows = case.index.windows([case.queries[asked.claim]], count=FURTHER)[0][1:]
+                query = case.queries[asked.claim]
+                windows = case.index.windows([query], budget_words=self._budget, count=FURTHER)[0][1:]
                 out += [_ask(case, asked.case, asked.claim, w) for w in windows if w.relevance >= FURTHER_RELEVANCE]
         return out
 

@@ -168,9 +168,11 @@ def _grounding(settings: Settings) -> Evaluator | None:
     from aftercheck_worker.models.onnx import OnnxPairScorer
 
     scorer = OnnxPairScorer(folder)
-    verifier = Engine(scorer, thresholds=Thresholds(support=scorer.config.thresholds.get("support", 0.5)))
+    config = scorer.config
+    thresholds = Thresholds(support=config.thresholds.get("support", 0.5))
+    verifier = Engine(scorer, thresholds=thresholds, budget_words=config.window_words)
     return assemble(
-        GROUNDING, verifier, policy=Policy(action_from=settings.action_from), answer=_answer(scorer.config.answer)
+        GROUNDING, verifier, policy=Policy(action_from=settings.action_from), answer=_answer(config.answer)
     )
 
 

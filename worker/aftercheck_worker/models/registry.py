@@ -30,6 +30,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         kind: `pair` (premise, claim) or `token`.
         files: sha256 of each file of the folder, by name.
         max_tokens: longest input in tokens; the premise is cut, never the claim.
+        window_words: words of an evidence window that the weights read best.
         thresholds: calibration and thresholds that were fitted with these weights.
         answer: coefficients of `stages.calibration.AnswerCalibration`.
         languages: ISO codes that the model was measured on.
@@ -40,6 +41,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "pair"
     files: dict[str, str]
     max_tokens: int = 512
+    window_words: int = 170
     languages: list[str] = []
     thresholds: dict[str, float] = {}
     answer: dict[str, float] | None = None
