@@ -22,6 +22,8 @@ PREFIX = "AFTERCHECK_"
 PRODUCER_NAMES = frozenset(
     PREFIX + name
     for name in (
+        "API_TOKEN",
+        "API_URL",
         "APP",
         "REDIS_URL",
         "MAX_BUFFER_BYTES",
@@ -98,7 +100,9 @@ class Settings(BaseSettings):
 
     api_host: str = Field("127.0.0.1", description="Address of `serve`; beyond loopback only with tokens.")
     api_port: int = Field(8080, ge=0, le=65535)
-    api_tokens_file: Path | None = Field(None, description="Token file of `serve`; tokens.json of the home by default.")
+    api_tokens_file: Path | None = Field(
+        None, description="Token file of `serve`; tokens.json of the home by default."
+    )
     api_max_checks: int = Field(8, ge=1, description="Checks that may run or wait; above it: 503.")
     api_check_seconds: float = Field(10, gt=0, description="Deadline of one POST /monitor/check.")
     api_rate_per_minute: int = Field(6000, ge=1, description="Requests per token and minute; above it: 429.")
