@@ -23,6 +23,7 @@ from .format import MAX_TOKENS
 from .model import Verifier, backbone_folder
 from .score import Logits, Pairs, in_length_order, onnx_scorer, pad, signals_of, token_peak
 from .settings import load_settings
+from .window import DEFAULT_BUDGET_WORDS
 
 PAIRED_LOWER = -0.7
 BATCH_DIFFERENCE = 0.01
@@ -86,7 +87,7 @@ def main() -> None:
     settings = load_settings()
     torch.set_num_threads(settings.threads)
     cases = load_cases(settings.data, limit=options.limit)
-    pairs, owner = pairs_of(cases, 170)
+    pairs, owner = pairs_of(cases, DEFAULT_BUDGET_WORDS)
     labels = np.array([cases[i].supported for i in owner], np.int64)
     narrow = onnx_scorer(options.folder)(pairs)[:, 0]
     whole = full_precision(options.weights, options.folder, pairs)
