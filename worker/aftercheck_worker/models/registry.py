@@ -41,7 +41,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "pair"
     files: dict[str, str]
     max_tokens: int = 512
-    window_words: int = 170
+    window_words: int = 90
     languages: list[str] = []
     thresholds: dict[str, float] = {}
     answer: dict[str, float] | None = None
