@@ -173,6 +173,39 @@ def disagreements(connection: Connection, tenant: str) -> list[Disagreement]:
     return _read(connection, Disagreement, _DISAGREEMENTS, {"tenant": tenant})
 
 
+_CELLS: Final = """
+WITH said AS (
+  SELECT e.app, e.evaluator_version, e.evaluation_id, e.outcome, sum(f.value) AS thumbs
+  FROM feedback AS f JOIN evaluation AS e
+    ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
+  WHERE f.tenant = %(tenant)s AND f.kind = 'thumb' AND e.outcome IN ('grounded', 'ungrounded')
+  GROUP BY 1, 2, 3, 4
+)
+SELECT app, evaluator_version,
+       count(*) FILTER (WHERE outcome = 'grounded' AND thumbs > 0) AS grounded_up,
+       count(*) FILTER (WHERE outcome = 'grounded' AND thumbs < 0) AS grounded_down,
+       count(*) FILTER (WHERE outcome = 'ungrounded' AND thumbs > 0) AS ungrounded_up,
+       count(*) FILTER (WHERE outcome = 'ungrounded' AND thumbs < 0) AS ungrounded_down
+FROM said GROUP BY app, evaluator_version ORDER BY count(*) DESC LIMIT 100
+"""
+
+
+class CellCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers by what evaluator and users said; one whose thumbs cancel out is in no cell."""
+
+    app: str
+    evaluator_version: str
+    grounded_up: int
+    grounded_down: int
+    ungrounded_up: int
+    ungrounded_down: int
+
+
+def cells(connection: Connection, tenant: str) -> list[CellCounts]:
+    """Count the four cells per app and evaluator version."""
+    return _read(connection, CellCounts, _CELLS, {"tenant": tenant})
+
+
 def unfinished(connection: Connection, tenant: str) -> list[Open]:
     """Answers in flight."""
     statement = """

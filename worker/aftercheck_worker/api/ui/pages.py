@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
+from urllib.parse import urlencode
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from aftercheck_worker import feedback as analytics
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.ui import answer, view
 from aftercheck_worker.api.ui.session import Viewing
@@ -25,6 +28,16 @@ Word = Annotated[str, Query(max_length=200)]
 def start() -> Response:
     """Go to the list."""
     return RedirectResponse("/ui/traces", 303)
+
+
+@router.get("/traces")
+def alert(request: Request, app: Word = "") -> Response:
+    """Where the shipped alerts point: `flagged=true` leads to the incident, anything else to the list."""
+    query = dict(request.query_params)
+    kept = {name: query[name][:200] for name in ("alert", "app", "window", "start", "end") if query.get(name)}
+    if query.get("flagged") == "true":
+        return RedirectResponse(f"/ui/incidents?{urlencode(kept)}", 303)
+    return RedirectResponse(f"/ui/traces?{urlencode({'app': app})}", 303)
 
 
 @router.get("/ui/traces")
@@ -92,12 +105,16 @@ def incident(
     service: Word = "",
     start: Word = "",
     end: Word = "",
+    window: Word = "30m",
 ) -> HTMLResponse:
-    """Compare an alert's window with the one before. `start` and `end`: ISO 8601 or epoch seconds."""
+    """Compare an alert's window with the one before.
+
+    `start` and `end`: ISO 8601 or epoch seconds; without `start` the `window` (`30m`, `2h`, `1d`) before `end`.
+    """
     until = _moment(end) or datetime.now(UTC)
-    since = _moment(start) or until - timedelta(minutes=30)
+    since = _moment(start) or until - _window(window)
     if not since < until:
-        since = until - timedelta(minutes=30)
+        since = until - _window(window)
     since = max(since, until - timedelta(days=14))
     name = _fit(app or service)
     with state_of(request).postgres() as connection:
@@ -115,7 +132,9 @@ def disagreements(request: Request, who: Viewing) -> HTMLResponse:
     """List answers of which user and evaluator say opposite things."""
     with state_of(request).postgres() as connection:
         found = store.disagreements(connection, who.token.tenant)
-    return view.page("disagreements.html", title="Disagreements", who=who, found=found)
+        counts = store.cells(connection, who.token.tenant)
+    cells = [analytics.Cells(**msgspec.structs.asdict(one)) for one in counts]
+    return view.page("disagreements.html", title="Disagreements", who=who, found=found, cells=cells)
 
 
 @router.get("/ui/health")
@@ -150,3 +169,13 @@ def _moment(word: str) -> datetime | None:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return found if 1990 < found.year < 2200 else None
     return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < 7_000_000_000 else None
+
+
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
+
+
+def _window(word: str) -> timedelta:
+    count, unit = word[:-1], word[-1:]
+    if unit in _UNITS and count.isascii() and count.isdecimal() and int(count[:6]) > 0:
+        return min(timedelta(seconds=int(count[:6]) * _UNITS[unit]), timedelta(days=14))
+    return timedelta(minutes=30)
