@@ -95,6 +95,6 @@ def test_the_shipped_alerts_link_leads_to_the_incident(client: Client, store: St
 @pytest.mark.req("R54")
 def test_runbooks_are_served_and_nothing_else(client: Client) -> None:
     app = client("check")
-    assert app.get("/docs/runbooks/FaithfulnessLow").text.startswith("# ")
+    assert "# FaithfulnessLow" in app.get("/docs/runbooks/FaithfulnessLow").text
     assert app.get("/docs/runbooks/NoSuchAlert").status_code == 404
     assert app.get("/docs/runbooks/..%2f..%2fREADME").status_code in (404, 422)
