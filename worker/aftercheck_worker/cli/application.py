@@ -33,6 +33,7 @@ GROUPS: Final = (
     "dlq",
     "serve",
     "erase",
+    "recheck",
     "doctor",
     "config",
     "version",
