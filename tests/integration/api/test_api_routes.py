@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from aftercheck_schemas import decode_entry
 from aftercheck_schemas.wire import stream_key
 from aftercheck_worker.intake.link import Link, as_list, as_pairs
+from aftercheck_worker.storage import database, feedback
 
 pytestmark = pytest.mark.integration
 
@@ -176,6 +177,9 @@ def test_erasure_removes_every_copy_and_leaves_a_tombstone(
     before = entries(redis_url)
     assert app.post("/v1/feedback", json={"trace_id": trace_id, "value": "up"}).status_code == 202
     assert entries(redis_url) == before
+    with database.connect(database_url, name="test") as connection:
+        assert not feedback.put(connection, "default", feedback.Feedback(trace_id=trace_id, value=1))
+        assert feedback.put(connection, "default", feedback.Feedback(trace_id="7" * 32, value=1, comment=None))
 
 
 @pytest.mark.req("S24")

@@ -30,7 +30,10 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
 
 _PUT = """
 INSERT INTO feedback (tenant, trace_id, span_id, user_hash, kind, value, comment, app, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, coalesce(%s, now()))
+SELECT new.* FROM (
+  VALUES (%s, %s, %s, %s, %s, %s::float8, %s, %s, coalesce(%s::timestamptz, now()))
+) AS new (tenant, trace_id, span_id, user_hash, kind, value, comment, app, created_at)
+WHERE NOT EXISTS (SELECT FROM tombstone AS t WHERE t.tenant = new.tenant AND t.trace_id = new.trace_id)
 ON CONFLICT (tenant, trace_id, span_id, user_hash, kind) DO UPDATE
 SET value = excluded.value, comment = excluded.comment, app = excluded.app, created_at = excluded.created_at
 WHERE feedback.created_at < excluded.created_at
@@ -39,7 +42,7 @@ RETURNING 1
 
 
 def put(connection: psycopg.Connection[TupleRow], tenant: str, word: Feedback) -> bool:
-    """Keep a word; False when the same or a newer one of this user is there. Idempotent.
+    """Keep a word; False when the same or a newer one of this user is there, or the trace was erased. Idempotent.
 
     Args:
         connection: inside a transaction; nothing is committed.
