@@ -169,7 +169,7 @@ def _grounding(settings: Settings) -> Evaluator | None:
 
     scorer = OnnxPairScorer(folder)
     config = scorer.config
-    thresholds = Thresholds(support=config.thresholds.get("support", 0.5))
+    thresholds = msgspec.convert(config.thresholds, Thresholds)
     verifier = Engine(scorer, thresholds=thresholds, budget_words=config.window_words)
     return assemble(
         GROUNDING, verifier, policy=Policy(action_from=settings.action_from), answer=_answer(config.answer)
