@@ -49,7 +49,7 @@ def values(
     }
     path = folder / "test.yml"
     path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "5s", "tests": [test]}))
-    command = [binaries() / "promtool", "test", "rules", path]
+    command = [str(binaries() / "promtool"), "test", "rules", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     output = done.stdout + done.stderr
     assert "err:" not in output, output

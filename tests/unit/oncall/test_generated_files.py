@@ -64,10 +64,10 @@ def test_every_metric_of_a_rule_is_one_of_the_exporter() -> None:
         f"{metric.full_name}_{end}" for metric in metrics.ALL if metric.kind == "summary" for end in ("sum", "count")
     }
     known |= {rule.record for rule in RECORDINGS}
-    for rule in (*ALERTS, *RECORDINGS):
-        names = set(selectors(parser.parse(rule.expr)))
+    for expr in [rule.expr for rule in ALERTS] + [rule.expr for rule in RECORDINGS]:
+        names = set(selectors(parser.parse(expr)))
         assert names
-        assert names <= known, rule
+        assert names <= known, expr
 
 
 def selectors(node: Any) -> list[str]:
