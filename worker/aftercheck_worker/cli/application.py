@@ -31,6 +31,7 @@ GROUPS: Final = (
     "stats",
     "sampling",
     "dlq",
+    "judge",
     "serve",
     "erase",
     "recheck",

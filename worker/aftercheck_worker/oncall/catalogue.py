@@ -202,7 +202,10 @@ QUALITY: Final = (
         description="At least {{ $value | humanize }} per step with 99 % confidence. A pattern, not a cause.",
         meaning="Over the first turns of long sessions quality falls from step to step.",
         causes=("a growing context", "harder questions later in a session: the slope cannot tell"),
-        actions=("`aftercheck fatigue --app APP` draws it.", "Try a shorter context, and compare."),
+        actions=(
+            "Look at the fatigue panel of the app, by turn and by context size.",
+            "Try a shorter context, and compare.",
+        ),
     ),
 )
 
