@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -46,9 +47,11 @@ def test_labels_stand_on_the_changed_word_and_twins_stay_together(rows: list[Row
     assert sorted(i for batch in order for i in batch) == list(range(len(rows)))
     for batch in order:
         made = make_batch(data, batch)
-        assert len(made.twins) * 2 == len(batch)
+        twins = cast("list[tuple[int, int]]", made.twins.tolist())
+        assert len(twins) * 2 == len(batch)
         assert made.ids.numel() <= 256
-        assert all(made.support[a] == 1 and made.support[b] == 0 for a, b in made.twins.tolist())
+        support = cast("list[int]", made.support.tolist())
+        assert all(support[a] == 1 and support[b] == 0 for a, b in twins)
     chosen = data.select(np.array([3, 1]))
     assert len(chosen) == 2
     assert chosen.offsets[-1] == len(chosen.ids)

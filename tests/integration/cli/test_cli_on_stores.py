@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import cast
 
 import psycopg
 import pytest
@@ -76,7 +77,7 @@ def test_a_retried_entry_is_on_the_stream_again_as_it_was(
 
     assert (code, json.loads(out)["id"]) == (0, letter)
     with redis.Redis.from_url(redis_url) as client:
-        (entry,) = client.xrange(wire.stream_key())
+        (entry,) = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange(wire.stream_key()))
         header, payload = wire.decode_entry(entry[1])
         client.delete(wire.stream_key())
     assert (header.app, header.trace_id, header.root, payload) == ("shop", TRACE, True, b"not zlib!")
