@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import psycopg
@@ -178,3 +179,14 @@ def test_migrate_says_that_there_is_nothing_to_do(capsys: pytest.CaptureFixture[
 
     told = json.loads(out)
     assert (code, told["before"]) == (0, told["after"])
+
+
+@pytest.mark.req("R30")
+def test_fatigue_says_what_is_missing_and_writes_its_picture(
+    capsys: pytest.CaptureFixture[str], settings: Settings, tmp_path: Path
+) -> None:
+    code, _, err = run(capsys, "fatigue", "--picture", str(tmp_path / "fatigue.svg"))
+
+    assert (code, "Not enough sessions" in err) == (0, True)
+    assert "Not enough sessions" in (tmp_path / "fatigue.svg").read_text("utf-8")
+    assert run(capsys, "fatigue", "--picture", str(tmp_path / "nowhere" / "f.svg"))[0] == 65

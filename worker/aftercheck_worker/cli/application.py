@@ -29,6 +29,7 @@ GROUPS: Final = (
     "evaluate",
     "explain",
     "stats",
+    "fatigue",
     "sampling",
     "dlq",
     "judge",

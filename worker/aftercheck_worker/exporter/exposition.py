@@ -5,6 +5,7 @@ No data = no series: a mean without answers, or a store that did not answer, is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
@@ -16,7 +17,7 @@ from prometheus_client.registry import Collector
 from aftercheck_worker.exporter import metrics
 from aftercheck_worker.exporter.labels import LabelSets, scrub
 from aftercheck_worker.exporter.metrics import Metric
-from aftercheck_worker.exporter.reading import QueueReading, Reading, StoreReading, Total
+from aftercheck_worker.exporter.reading import Fatigue, QueueReading, Reading, StoreReading, Total
 
 Labels = tuple[str, ...]
 BASE = ("app", "environment", "model", "prompt_version", "evaluator", "origin")
@@ -144,10 +145,20 @@ def _oncall(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
         base = limits.labels((scrub(group.app), scrub(group.environment), "", "", "", ""))
         same[base[:2]] = max(group.share, same.get(base[:2]) or 0.0)
     yield from _gauge(metrics.RETRIEVAL_SAME, same)
-    slopes = {(_app(limits, slope.app), slope.measure, slope.against): slope for slope in store.slopes}
+    yield from _fatigue(store.fatigue, limits)
+
+
+def _fatigue(fatigue: Fatigue, limits: LabelSets) -> Iterator[Family]:
+    """Slopes and curves. Under `other` the app whose quality falls most surely stays."""
+    careful = sorted(fatigue.slopes, key=lambda slope: -math.inf if slope.upper is None else -slope.upper)
+    slopes = {(_app(limits, slope.app), slope.measure, slope.against): slope for slope in careful}
     yield from _gauge(metrics.FATIGUE_SLOPE, {labels: slope.slope for labels, slope in slopes.items()})
     yield from _gauge(metrics.FATIGUE_UPPER, {labels: slope.upper for labels, slope in slopes.items()})
     yield from _gauge(metrics.FATIGUE_SESSIONS, {labels: float(slope.sessions) for labels, slope in slopes.items()})
+    means: dict[Labels, float | None] = {}
+    for step in fatigue.steps:
+        means[_app(limits, step.app), step.measure, step.against, step.step] = step.mean
+    yield from _gauge(metrics.FATIGUE_MEAN, means)
 
 
 def _app(limits: LabelSets, app: str) -> str:

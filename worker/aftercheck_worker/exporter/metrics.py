@@ -77,8 +77,8 @@ RETRIEVAL_SAME: Final = _gauge(
 )
 FATIGUE_SLOPE: Final = _gauge(
     "fatigue_slope",
-    "Change of a quality measure per step of call index, turn or 1,000 context tokens over the first turns of long"
-    " sessions (R30). A pattern, not a cause. Absent below 50 sessions.",
+    "Change of a quality measure per turn, call or 1,000 context tokens inside sessions, over the first 4 turns of"
+    " sessions with at least 5 (R30), last 7 days. A pattern, not a cause. Absent below 50 sessions.",
     "app",
     "measure",
     "against",
@@ -90,7 +90,17 @@ FATIGUE_UPPER: Final = _gauge(
     "measure",
     "against",
 )
-FATIGUE_SESSIONS: Final = _gauge("fatigue_sessions", "Sessions behind the slope.", "app", "measure", "against")
+FATIGUE_SESSIONS: Final = _gauge(
+    "fatigue_sessions", "Sessions behind the slope; below 50 there is none.", "app", "measure", "against"
+)
+FATIGUE_MEAN: Final = _gauge(
+    "fatigue_mean",
+    "Mean of the measure at one step, differences between sessions taken out: a picture of the slope.",
+    "app",
+    "measure",
+    "against",
+    "step",
+)
 EVALUATOR_INFO: Final = _gauge(
     "evaluator_info",
     "1 for every known evaluator version; version is the sha256 over all that can change a verdict.",
@@ -131,6 +141,7 @@ GAUGES: Final = (
     FATIGUE_SLOPE,
     FATIGUE_UPPER,
     FATIGUE_SESSIONS,
+    FATIGUE_MEAN,
     EVALUATOR_INFO,
     IN_FLIGHT,
     OLDEST_IN_FLIGHT,

@@ -56,14 +56,31 @@ class SamePassages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slope(msgspec.Struct, frozen=True, kw_only=True):
-    """A fatigue slope with its clustered 99 % interval (R30)."""
+    """A fatigue slope with the upper end of its clustered 99 % interval, None below 50 sessions (R30)."""
 
     app: str
     measure: str
     against: str
-    slope: float
-    upper: float
+    slope: float | None
+    upper: float | None
     sessions: int
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of a fatigue curve: mean of a measure at a step, differences between sessions taken out."""
+
+    app: str
+    measure: str
+    against: str
+    step: str
+    mean: float
+
+
+class Fatigue(msgspec.Struct, frozen=True, kw_only=True):
+    """Slopes and curves of all apps."""
+
+    slopes: tuple[Slope, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class EvaluatorInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +98,7 @@ class StoreReading(msgspec.Struct, frozen=True, kw_only=True):
     windows: tuple[Window, ...] = ()
     design_effects: tuple[DesignEffect, ...] = ()
     same_passages: tuple[SamePassages, ...] = ()
-    slopes: tuple[Slope, ...] = ()
+    fatigue: Fatigue = Fatigue()
     evaluators: tuple[EvaluatorInfo, ...] = ()
     in_flight: dict[str, int] = {}
     oldest_in_flight: float | None = None

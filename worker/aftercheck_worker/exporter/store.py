@@ -6,19 +6,25 @@ million evaluations, and retention never looks like a counter reset.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import psycopg
 from psycopg.rows import TupleRow, class_row
 
+from aftercheck_worker import fatigue
 from aftercheck_worker.exporter.reading import (
     DesignEffect,
     EvaluatorInfo,
+    Fatigue,
     SamePassages,
+    Slope,
+    Step,
     StoreReading,
     Total,
     Window,
 )
+from aftercheck_worker.storage import sessions
 
 STATEMENT_SECONDS: Final = 3.0
 """Statement timeout of a refresh: with the 5 s timer, a lost Postgres is seen within 10 s (I9)."""
@@ -42,6 +48,7 @@ WHERE finalised_at > now() - make_interval(secs => %(seconds)s) AND finalised_at
 GROUP BY app, environment, evaluator, quality
 """
 
+FATIGUE_DAYS: Final = 7
 RECENT_SECONDS: Final = 1800
 RECENT_ROWS: Final = 10_000
 """Newest answers that the two statements below look at, so that they cost the same at any traffic."""
@@ -130,4 +137,33 @@ def read(connection: psycopg.Connection[TupleRow], tenant: str) -> StoreReading:
         last_change=max((str(changed) for _, _, _, changed in ledger), default=""),
         last_finalised=float(last[0]) if last and last[0] is not None else None,
         dead_letters_open=int(dead[0]) if dead else 0,
+    )
+
+
+def read_fatigue(connection: psycopg.Connection[TupleRow], tenant: str) -> Fatigue:
+    """Read the newest sessions and compute their slopes: a fraction of a second, so not at every refresh.
+
+    Raises:
+        psycopg.Error: Postgres does not answer, or the statement took too long.
+    """
+    since = datetime.now(UTC) - timedelta(days=FATIGUE_DAYS)
+    found = fatigue.report(sessions.answers(connection, tenant, since))
+    return Fatigue(
+        slopes=tuple(
+            Slope(
+                app=one.app,
+                measure=one.measure,
+                against=one.against,
+                slope=one.slope,
+                upper=one.high,
+                sessions=one.sessions,
+            )
+            for one in found.slopes
+            if one.sessions
+        ),
+        steps=tuple(
+            Step(app=one.app, measure=one.measure, against=one.against, step=point.step, mean=point.mean)
+            for one in found.curves
+            for point in one.points
+        ),
     )

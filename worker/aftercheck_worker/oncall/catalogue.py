@@ -203,6 +203,7 @@ QUALITY: Final = (
         meaning="Over the first turns of long sessions quality falls from step to step.",
         causes=("a growing context", "harder questions later in a session: the slope cannot tell"),
         actions=(
+            "`aftercheck fatigue --app APP --picture fatigue.svg` shows slopes, intervals and curves.",
             "Look at the fatigue panel of the app, by turn and by context size.",
             "Try a shorter context, and compare.",
         ),

@@ -16,6 +16,8 @@ from aftercheck_schemas.vocabulary import Action, ClaimStatus, NotAssessableReas
 BAD: Final[frozenset[ClaimStatus]] = frozenset({"contradicted", "not_found"})
 SOURCE_REQUIRED: Final = frozenset({"number", "quote", "action_done", "system_state"})
 """Types and subtypes that need a source, telemetry or an action log (R15); unsupported ones are critical."""
+SELF_CONTRADICTION: Final = "self_contradiction"
+"""Label of an answer that contradicts itself or the dialogue; the fatigue statistics read it (R30)."""
 
 WEIGHTS: Final[Mapping[ClaimStatus, float]] = {
     "contradicted": 0.45,
@@ -227,6 +229,7 @@ def evaluation(
         risk=v1,
         risk_v2=v2.value,
         action=action(v1, v2, policy, evidence=evidence),
+        labels=(SELF_CONTRADICTION,) if self_contradiction else (),
         evaluator=identity.name,
         evaluator_version=identity.version,
         quality=identity.quality,

@@ -1,0 +1,317 @@
+"""Fatigue (R30): does quality fall from step to step inside a session? Pure statistics. A pattern, not a cause.
+
+Two traps, both measured (tests/unit/worker/test_fatigue.py):
+
+- Pooled over sessions, hard sessions that are simply longer look like fatigue. So every slope is taken inside the
+  sessions: measure and step minus their session means.
+- Over whole sessions even that slope rejects most of the time when users leave after a bad answer, because the last
+  turn is then a bad one by selection. So only the first K turns of sessions with at least K + 1 turns are read: each
+  of these turns was survived, hence all K are selected alike.
+
+Errors are clustered by session (CR1, t with sessions - 1 degrees of freedom), and below 50 sessions nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import NormalDist
+from typing import Final, Literal
+
+import msgspec
+
+from aftercheck_worker.storage.sessions import SessionAnswer
+
+FIRST_TURNS: Final = 4
+"""K. Sessions with at least K + 1 turns are read."""
+MIN_SESSIONS: Final = 50
+CONFIDENCE: Final = 0.99
+"""Nine slopes per app are looked at: 99 % keeps false patterns rare."""
+TOKENS: Final = 1000
+"""Unit of the context size."""
+SINGULAR: Final = 1e-9
+
+Measure = Literal["faithfulness", "citation_precision", "self_consistency"]
+Against = Literal["turn", "call_index", "context_tokens"]
+MEASURES: Final[tuple[Measure, ...]] = ("faithfulness", "citation_precision", "self_consistency")
+AGAINST: Final[tuple[Against, ...]] = ("turn", "call_index", "context_tokens")
+BINS: Final = (1, 2, 4, 8, 16, 32, 64)
+"""Upper ends of the context-size steps of a curve, in 1,000 tokens."""
+
+
+class Slope(msgspec.Struct, frozen=True, kw_only=True):
+    """Change of a measure per step, inside sessions.
+
+    Attributes:
+        sessions: sessions that tell something: two measured answers with different steps.
+        slope: per turn, per call, or per 1,000 context tokens; None with too few sessions or no spread.
+        low, high: ends of the interval at `CONFIDENCE`, clustered by session.
+        partial: the same with the other steps held equal; None where they cannot be told apart.
+    """
+
+    app: str
+    measure: Measure
+    against: Against
+    sessions: int
+    answers: int
+    slope: float | None = None
+    low: float | None = None
+    high: float | None = None
+    partial: float | None = None
+
+    @property
+    def falls(self) -> bool:
+        """The whole interval is below 0."""
+        return self.high is not None and self.high < 0
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean of a measure at one step, differences between sessions taken out; a picture, not a test.
+
+    Attributes:
+        step: `1`, `2`, ... for turns and calls; `<2k` and so on for context sizes.
+        mean: session differences removed, so it may leave 0..1 by a hair.
+        half: half width of the 95 % interval, clustered by session.
+    """
+
+    step: str
+    mean: float
+    half: float
+    answers: int
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The points of one measure of one app against one kind of step, in order."""
+
+    app: str
+    measure: Measure
+    against: Against
+    points: tuple[Point, ...]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is said of the apps that were read."""
+
+    turns: int
+    minimum: int
+    slopes: tuple[Slope, ...]
+    curves: tuple[Curve, ...]
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A measured answer: its value and its steps in the order of AGAINST, NaN where unknown."""
+
+    y: float
+    steps: tuple[float, float, float]
+
+
+Sessions = dict[str, list[_Row]]
+
+
+def report(answers: Iterable[SessionAnswer], *, turns: int = FIRST_TURNS, minimum: int = MIN_SESSIONS) -> Report:
+    """Compute all slopes and curves.
+
+    Args:
+        answers: of any apps, in any order.
+        turns: K; at least 2.
+        minimum: sessions below which no slope is given.
+    """
+    chosen = first_turns(answers, turns)
+    slopes: list[Slope] = []
+    curves: list[Curve] = []
+    for app in sorted({answer.app for answer in chosen}):
+        mine = [answer for answer in chosen if answer.app == app]
+        for measure in MEASURES:
+            sessions = _sessions(mine, measure)
+            for against in AGAINST:
+                found = _slope(app, measure, against, sessions, minimum)
+                slopes.append(found)
+                if found.slope is not None:
+                    curves.append(_curve(app, measure, against, sessions))
+    return Report(turns=turns, minimum=minimum, slopes=tuple(slopes), curves=tuple(curves))
+
+
+def first_turns(answers: Iterable[SessionAnswer], turns: int) -> list[SessionAnswer]:
+    """Keep the first `turns` turns of sessions that went on after them."""
+    sessions: dict[tuple[str, str], list[SessionAnswer]] = defaultdict(list)
+    for answer in answers:
+        sessions[answer.app, answer.session].append(answer)
+    return [
+        answer
+        for session in sessions.values()
+        if max(answer.turn for answer in session) > turns
+        for answer in session
+        if 1 <= answer.turn <= turns
+    ]
+
+
+def slope(sessions: Sequence[Sequence[tuple[float, float]]], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the within-session slope and half the width of its interval, clustered by session.
+
+    Args:
+        sessions: per session its (step, value) pairs.
+        confidence: of the interval, below 1.
+
+    Raises:
+        ZeroDivisionError: no session has two different steps.
+    """
+    rows = {str(n): [_Row(y, (x, x, x)) for x, y in session] for n, session in enumerate(sessions)}
+    estimate, error, count = _fit(_centred(rows, (0,)))
+    return estimate[0], error * student(confidence, count - 1)
+
+
+def student(confidence: float, degrees: int) -> float:
+    """Two-sided quantile of Student's t by its Cornish-Fisher expansion: off by less than 1e-4 from 20 degrees on."""
+    z, n = NormalDist().inv_cdf((1 + confidence) / 2), float(degrees)
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / n + second / n**2 + third / n**3
+
+
+def _sessions(answers: Iterable[SessionAnswer], measure: Measure) -> Sessions:
+    found: Sessions = defaultdict(list)
+    for answer in answers:
+        value: float | None = getattr(answer, measure)
+        if value is not None:
+            tokens = answer.context_tokens / TOKENS if answer.context_tokens > 0 else math.nan
+            found[answer.session].append(_Row(value, (float(answer.turn), float(answer.call_index), tokens)))
+    return found
+
+
+def _slope(app: str, measure: Measure, against: Against, sessions: Sessions, minimum: int) -> Slope:
+    place = AGAINST.index(against)
+    centred = _centred(sessions, (place,))
+    count, answers = len(centred), sum(map(len, centred))
+    if count < max(2, minimum):
+        return Slope(app=app, measure=measure, against=against, sessions=count, answers=answers)
+    estimate, error, _ = _fit(centred)
+    half = error * student(CONFIDENCE, count - 1)
+    return Slope(
+        app=app,
+        measure=measure,
+        against=against,
+        sessions=count,
+        answers=answers,
+        slope=estimate[0],
+        low=estimate[0] - half,
+        high=estimate[0] + half,
+        partial=_partial(sessions, place),
+    )
+
+
+def _partial(sessions: Sessions, place: int) -> float | None:
+    """Slope with all steps that vary inside sessions entered together."""
+    varying = [n for n in range(len(AGAINST)) if n == place or _centred(sessions, (n,))]
+    if len(varying) == 1:
+        return None
+    varying.sort(key=lambda n: n != place)
+    try:
+        return _fit(_centred(sessions, tuple(varying)))[0][0]
+    except ZeroDivisionError:
+        return None
+
+
+_Centred = list[list[tuple[list[float], float]]]
+"""Per session: steps and value, both minus the session's means."""
+
+
+def _centred(sessions: Sessions, places: tuple[int, ...]) -> _Centred:
+    """Take the session means out; sessions in which the first step does not vary tell nothing and are left out."""
+    found: _Centred = []
+    for rows in sessions.values():
+        whole = [row for row in rows if not any(math.isnan(row.steps[place]) for place in places)]
+        if len({row.steps[places[0]] for row in whole}) < 2:
+            continue
+        means = [sum(row.steps[place] for row in whole) / len(whole) for place in places]
+        level = sum(row.y for row in whole) / len(whole)
+        found.append(
+            [([row.steps[p] - m for p, m in zip(places, means, strict=True)], row.y - level) for row in whole]
+        )
+    return found
+
+
+def _fit(sessions: _Centred) -> tuple[list[float], float, int]:
+    """Ordinary least squares; the error of the first coefficient clustered by session (CR1).
+
+    Raises:
+        ZeroDivisionError: the steps cannot be told apart.
+    """
+    size = len(sessions[0][0][0]) if sessions else 0
+    rows = [row for session in sessions for row in session]
+    gram = [[math.fsum(x[a] * x[b] for x, _ in rows) for b in range(size)] for a in range(size)]
+    moment = [math.fsum(x[a] * y for x, y in rows) for a in range(size)]
+    estimate = _solve(gram, moment)
+    bread = _solve(gram, [1.0] + [0.0] * (size - 1))
+    meat = 0.0
+    for session in sessions:
+        score = [0.0] * size
+        for x, y in session:
+            residual = y - sum(b * value for b, value in zip(estimate, x, strict=True))
+            score = [s + value * residual for s, value in zip(score, x, strict=True)]
+        meat += sum(b * s for b, s in zip(bread, score, strict=True)) ** 2
+    count = len(sessions)
+    return estimate, math.sqrt(meat * count / (count - 1)), count
+
+
+def _solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
+    """Gaussian elimination with pivots for at most 3 unknowns.
+
+    Raises:
+        ZeroDivisionError: the matrix is singular.
+    """
+    size = len(right)
+    work = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    scale = max((abs(value) for row in matrix for value in row), default=0.0)
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(work[row][column]))
+        if abs(work[pivot][column]) <= SINGULAR * scale:
+            raise ZeroDivisionError("the steps cannot be told apart")
+        work[column], work[pivot] = work[pivot], work[column]
+        for row in range(size):
+            if row != column:
+                factor = work[row][column] / work[column][column]
+                work[row] = [a - factor * b for a, b in zip(work[row], work[column], strict=True)]
+    if not size:
+        raise ZeroDivisionError("there is no step")
+    return [work[row][size] / work[row][row] for row in range(size)]
+
+
+def _curve(app: str, measure: Measure, against: Against, sessions: Sessions) -> Curve:
+    place = AGAINST.index(against)
+    rows = [row for session in sessions.values() for row in session if not math.isnan(row.steps[place])]
+    level = sum(row.y for row in rows) / len(rows)
+    steps: dict[float, list[list[float]]] = defaultdict(list)
+    for session in sessions.values():
+        mine = [row for row in session if not math.isnan(row.steps[place])]
+        mean = sum(row.y for row in mine) / len(mine) if mine else 0.0
+        inside: dict[float, list[float]] = defaultdict(list)
+        for row in mine:
+            inside[_bin(against, row.steps[place])].append(row.y - mean + level)
+        for step, values in inside.items():
+            steps[step].append(values)
+    points = [_point(_name(against, step), clusters) for step, clusters in sorted(steps.items())]
+    return Curve(app=app, measure=measure, against=against, points=tuple(p for p in points if p is not None))
+
+
+def _point(step: str, clusters: Sequence[Sequence[float]]) -> Point | None:
+    """None for a step that fewer than ten sessions reached."""
+    if len(clusters) < 10:
+        return None
+    count = sum(map(len, clusters))
+    mean = math.fsum(value for cluster in clusters for value in cluster) / count
+    spread = math.fsum(math.fsum(value - mean for value in cluster) ** 2 for cluster in clusters)
+    error = math.sqrt(spread * len(clusters) / (len(clusters) - 1)) / count
+    return Point(step=step, mean=mean, half=error * student(0.95, len(clusters) - 1), answers=count)
+
+
+def _bin(against: Against, step: float) -> float:
+    if against == "context_tokens":
+        return next((float(end) for end in BINS if step < end), math.inf)
+    return min(step, 16.0)
+
+
+def _name(against: Against, step: float) -> str:
+    if against == "context_tokens":
+        return f"<{step:g}k" if math.isfinite(step) else f"{BINS[-1]}k+"
+    return f"{step:g}" if step < 16 else "16+"
