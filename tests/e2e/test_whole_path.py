@@ -134,6 +134,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Po
     env = environ(
         tmp_path_factory.mktemp("up"),
         AFTERCHECK_EXPORTER_PORT=port,
+        AFTERCHECK_API_PORT=free_port(),
         AFTERCHECK_EXPORTER_REFRESH_SECONDS="0.5",
         AFTERCHECK_QUIET_SECONDS="0.5",
     )
@@ -199,6 +200,7 @@ def test_the_other_commands_work_beside_a_running_fleet(up: Up) -> None:
     assert command(env, "sampling", "list")["apps"]["replayed"]["rate"] == 0.5
     assert command(env, "dlq", "list") == []
     found = {line["check"]: line["status"] for line in command(env, "doctor")}
+    until(lambda: answers(f"http://127.0.0.1:{env['AFTERCHECK_API_PORT']}/ui/traces"))
     assert {found[name] for name in ("redis", "postgres", "schema", "eviction", "exporter")} == {"ok"}
     assert found["evaluator"] in ("ok", "warn")
 
