@@ -100,8 +100,13 @@ def record_rows(settings: Settings, maker: PairMaker, random: Random) -> Iterato
             )
 
 
-def synthetic_rows(settings: Settings, bank: Bank, maker: PairMaker, random: Random, count: int) -> Iterator[Row]:
-    """`count` rows: 39 % document sentences, 35 % human claims, 14 % removals (whole or partial), 12 % records."""
+def synthetic_rows(
+    settings: Settings, bank: Bank, maker: PairMaker, random: Random, count: int, topical: bool
+) -> Iterator[Row]:
+    """`count` rows: 39 % document sentences, 35 % human claims, 14 % removals (whole or partial), 12 % records.
+
+    With `topical`, 3 % claims without their passage in place of as many document sentences.
+    """
     people, documents = human_bases(settings), sentence_bases(bank, random)
     records = record_rows(settings, maker, random)
     made = 0
@@ -112,7 +117,9 @@ def synthetic_rows(settings: Settings, bank: Bank, maker: PairMaker, random: Ran
         else:
             base = random.choice(people) if draw < 0.47 else next(documents)
             held = is_held(base.passage)
-            if draw > 0.95:
+            if 0.83 < draw <= 0.86 and topical:
+                rows = maker.topical(base, held)
+            elif draw > 0.95:
                 rows = maker.removal(base, held)
             else:
                 rows = maker.partial(base, held) if draw > 0.86 else maker.make(base, held)
@@ -136,15 +143,20 @@ def balance(rows: Iterable[Row], random: Random) -> list[Row]:
     return out
 
 
-def mixed_rows(settings: Settings, seed: int, synthetic: int, sentence_share: float) -> list[Row]:
-    """A document phase: human documents, sentence pairs among distractors, synthetic twins."""
+def mixed_rows(
+    settings: Settings, seed: int, synthetic: int, sentence_share: float, natural: bool = False
+) -> list[Row]:
+    """A document phase: human documents, sentence pairs among distractors, synthetic twins.
+
+    natural: fewer pairs where only the evidence differs, so that words new to the evidence keep their weight.
+    """
     random = Random(seed)
     bank = Bank(document_texts(settings.data))
-    maker = PairMaker(bank, random)
+    maker = PairMaker(bank, random, mirrored=0.15 if natural else 0.4)
     print(f"{len(bank.documents)} documents", flush=True)
     lone = list(document_rows(settings.data, bank, random, is_held))
     lone += [row for row in sentence_rows(settings.data, bank, random, is_held) if random.random() < sentence_share]
-    rows = list(synthetic_rows(settings, bank, maker, random, synthetic))
+    rows = list(synthetic_rows(settings, bank, maker, random, synthetic, natural))
     rows += token_rows(settings.data, random, maker.pair + 1, is_held)
     rows += balance(lone, random)
     return [row for row in rows if row.window]
@@ -200,13 +212,17 @@ def build(settings: Settings, wanted: list[str]) -> None:
         store(settings, "b", mixed_rows(settings, settings.seed + 1, 44_000, 0.35))
     if "c" in wanted:
         store(settings, "c", mixed_rows(settings, settings.seed + 2, 60_000, 0.35))
+    for name, seed, synthetic in (("e", 3, 34_000), ("f", 4, 60_000)):
+        if name in wanted:
+            store(settings, name, mixed_rows(settings, settings.seed + seed, synthetic, 0.75, natural=True))
+            thin(settings, name, name, 176, 0.35)
     if "d" in wanted:
         thin(settings, "c", "d", 144, 0.2)
 
 
 def main() -> None:
     """Build the phases named on the command line, or all."""
-    build(load_settings(), sys.argv[1:] or ["a", "b", "c", "d"])
+    build(load_settings(), sys.argv[1:] or ["a", "b", "c", "d", "e", "f"])
 
 
 if __name__ == "__main__":

@@ -73,10 +73,10 @@ def _previous(base: Base, other: str, random: Random) -> str:
 
 
 class PairMaker:
-    """Makes rows from bases; numbers the twin pairs."""
+    """Makes rows from bases; numbers the twin pairs. mirrored: share of copied bases whose passage is edited."""
 
-    def __init__(self, bank: Bank, random: Random, first_pair: int = 0) -> None:
-        self.bank, self.random, self.pair = bank, random, first_pair
+    def __init__(self, bank: Bank, random: Random, first_pair: int = 0, mirrored: float = 0.4) -> None:
+        self.bank, self.random, self.pair, self.mirrored = bank, random, first_pair, mirrored
 
     def rows(self, base: Base, edit: Edit, name: str, distractors: Sequence[str], held: bool) -> list[Row]:
         """Both sides of one edit, each with the window that its own claim retrieves."""
@@ -113,7 +113,7 @@ class PairMaker:
     def make(self, base: Base, held: bool) -> list[Row]:
         """One pair from one base by a drawn operator that applies; empty when none of five does."""
         random = self.random
-        mirrored = base.copied and random.random() < 0.4
+        mirrored = base.copied and random.random() < self.mirrored
         claim = base.claim if mirrored else disturb(base.claim, random, 4 if base.copied else 1)
         near = self.bank.near(base.passage, random, 14)
         context = Context(sentences(base.passage), [s for d in near for s in d.sentences])
@@ -161,6 +161,31 @@ class PairMaker:
         return [
             Row(window=right, support=1, contradiction=-1, spans=[], **shared),
             Row(window=wrong, support=0, contradiction=edit.contradiction, spans=spans, **shared),
+        ]
+
+    def topical(self, base: Base, held: bool) -> list[Row]:
+        """One claim against its own passage among others, and against those others alone: new words are a cue."""
+        random = self.random
+        near = [d.text for d in self.bank.near(base.passage, random, 6)]
+        wanted = set(terms(base.claim))
+        if len(wanted) < 4 or len(wanted & set(terms(" ".join(near)))) > 0.6 * len(wanted):
+            return []
+        text, budget, question = disturb(base.claim, random, 6), random.choice(BUDGETS), _question(base.claim, random)
+        full = cut(text, question, base.passage, near[:3], random, budget, True)
+        less = cut(text, question, near[0], near[1:4], random, budget, False)
+        if full is None or not less or (copied(text, full) and random.random() > 0.15):
+            return []
+        self.pair += 1
+        shared: dict[str, Any] = {
+            "claim": clean(text),
+            "operator": "topical",
+            "question": question,
+            "pair": self.pair,
+            "held": held,
+        }
+        return [
+            Row(window=full, support=1, contradiction=-1, spans=[], **shared),
+            Row(window=less, support=0, contradiction=0, spans=None, **shared),
         ]
 
     def removal(self, base: Base, held: bool) -> list[Row]:

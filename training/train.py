@@ -6,10 +6,11 @@ appears in the work folder, so that the run yields a finished model at any time.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -18,6 +19,7 @@ from .batches import epoch_order, make_batch
 from .encode import Encoded
 from .loss import accuracy, prior_loss, total_loss
 from .model import Verifier
+from .release import load_release
 from .settings import Settings, load_settings
 
 RATE_BODY = 1.2e-4
@@ -36,13 +38,18 @@ class Phase:
     budget: int
 
 
-PLAN = (Phase("a", 45_000, 1536), Phase("b", 18_000, 4096), Phase("c", 2_000, 4096), Phase("d", 60_000, 4096))
+FRESH = (Phase("a", 45_000, 1536), Phase("b", 18_000, 4096), Phase("c", 2_000, 4096), Phase("d", 60_000, 4096))
+CONTINUED = (Phase("e", 90_000, 4096), Phase("f", 200_000, 4096))
+CONTINUED_PEAK = 0.6
 DECAY_ROWS = 14_000
 
 
 @dataclass(slots=True)
 class State:
-    """Where the run stands: rows and steps; the decay began at row decay_at (or -1) and lasts decay_rows rows."""
+    """Where the run stands: rows and steps; the decay began at row decay_at (or -1) and lasts decay_rows rows.
+
+    peak: share of the full rate that warm-up ends at.
+    """
 
     phase: int = 0
     epoch: int = 0
@@ -52,6 +59,7 @@ class State:
     step: int = 0
     decay_at: int = -1
     decay_rows: int = DECAY_ROWS
+    peak: float = 1.0
     loss: float = 0.0
     support: float = 0.0
     share: float = 0.5
@@ -66,6 +74,7 @@ class Run:
     model: Verifier
     optimizer: torch.optim.AdamW
     average: dict[str, torch.Tensor]
+    plan: tuple[Phase, ...] = FRESH
     state: State = field(default_factory=State)
     saved: float = field(default_factory=time.monotonic)
 
@@ -77,13 +86,16 @@ def _optimizer(model: Verifier) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=RATE_BODY, weight_decay=0.01, betas=(0.9, 0.98), foreach=True)
 
 
-def start(settings: Settings) -> Run:
-    """A fresh run, or the one that the checkpoint holds."""
+def start(settings: Settings, release: Path | None = None) -> Run:
+    """A fresh run, one that starts from a release folder, or the one that the checkpoint holds."""
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
     model = Verifier()
+    if release is not None:
+        model.load_state_dict(load_release(release))
     average = {k: v.detach().clone() for k, v in model.state_dict().items()}
-    run = Run(settings, model, _optimizer(model), average)
+    plan, peak = (CONTINUED, CONTINUED_PEAK) if release is not None else (FRESH, 1.0)
+    run = Run(settings, model, _optimizer(model), average, plan, State(peak=peak))
     if settings.checkpoint.exists():
         saved = torch.load(settings.checkpoint, weights_only=True)
         model.load_state_dict(saved["model"])
@@ -105,8 +117,8 @@ def save(run: Run) -> None:
 
 
 def rate_scale(state: State) -> float:
-    """Warm-up, then 1, then linear to 0 over the decay."""
-    warm = min(1.0, (state.step + 1) / WARM_STEPS)
+    """Warm-up, then the peak, then linear to 0 over the decay."""
+    warm = state.peak * min(1.0, (state.step + 1) / WARM_STEPS)
     if state.decay_at < 0:
         return warm
     return warm * max(0.0, 1.0 - (state.seen - state.decay_at) / state.decay_rows)
@@ -154,7 +166,7 @@ def report(run: Run, began: float, first: int) -> None:
     s = run.state
     speed = (s.seen - first) / max(1e-9, time.monotonic() - began)
     print(
-        f"phase {PLAN[s.phase].name} epoch {s.epoch} step {s.step} seen {s.seen} loss {s.loss:.3f} "
+        f"phase {run.plan[s.phase].name} epoch {s.epoch} step {s.step} seen {s.seen} loss {s.loss:.3f} "
         f"support {s.support:.3f} prior {prior_loss(s.share):.3f} accuracy {s.right:.3f} "
         f"rate {rate_scale(s):.3f} rows/s {speed:.1f} {time.strftime('%H:%M:%S')}",
         flush=True,
@@ -163,8 +175,8 @@ def report(run: Run, began: float, first: int) -> None:
 
 def _decay_done(run: Run) -> bool:
     """Start the decay where it is due; true when it has run its length."""
-    state, last = run.state, run.state.phase == len(PLAN) - 1
-    due = run.settings.decay_now.exists() or (last and state.phase_seen >= PLAN[-1].rows - DECAY_ROWS)
+    state, last = run.state, run.state.phase == len(run.plan) - 1
+    due = run.settings.decay_now.exists() or (last and state.phase_seen >= run.plan[-1].rows - DECAY_ROWS)
     if state.decay_at < 0 and due:
         state.decay_at = state.seen
         print(f"decay starts at {state.seen} rows", flush=True)
@@ -173,7 +185,7 @@ def _decay_done(run: Run) -> bool:
 
 def train_phase(run: Run, began: float, first: int) -> bool:
     """Train the current phase to its end; true when the whole run is done."""
-    state, phase = run.state, PLAN[run.state.phase]
+    state, phase = run.state, run.plan[run.state.phase]
     path = run.settings.rows / f"{phase.name}.npz"
     while not path.exists():
         time.sleep(5)
@@ -189,7 +201,7 @@ def train_phase(run: Run, began: float, first: int) -> bool:
                 save(run)
             if _decay_done(run):
                 return True
-            if state.phase < len(PLAN) - 1 and state.phase_seen >= phase.rows:
+            if state.phase < len(run.plan) - 1 and state.phase_seen >= phase.rows:
                 state.phase, state.epoch, state.batch, state.phase_seen = state.phase + 1, 0, 0, 0
                 return False
         state.epoch, state.batch = state.epoch + 1, 0
@@ -209,12 +221,16 @@ def anneal_again(state: State, rows: int) -> None:
 
 
 def main() -> None:
-    """Run or resume; `--again ROWS` adds a cycle to a finished run."""
+    """Run or resume; `--from RELEASE` starts from a release, `--again ROWS` adds a cycle to a finished run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--from", dest="release", type=Path)
+    parser.add_argument("--again", type=int, default=0)
+    options = parser.parse_args()
     settings = load_settings()
     (settings.work / "pid").write_text(str(os.getpid()))
-    run = start(settings)
-    if "--again" in sys.argv:
-        anneal_again(run.state, int(sys.argv[sys.argv.index("--again") + 1]))
+    run = start(settings, options.release)
+    if options.again:
+        anneal_again(run.state, options.again)
     run.model.train()
     began, first = time.monotonic(), run.state.seen
     while not train_phase(run, began, first):

@@ -233,3 +233,35 @@ def test_what_looks_like_no_claim_but_is_one(question: str, answer: str) -> None
 )
 def test_a_handover_is_an_abstention(answer: str) -> None:
     assert abstains("Where is my order?", answer, claims(answer, "Where is my order?"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "fact"),
+    [
+        (
+            "i love t bone steak ! it ' s the most popular steak in the us !",
+            "it ' s the most popular steak in the us !",
+        ),
+        ("I love cats! they are small and furry.", "they are small and furry."),
+        ("I love gardening, it is considered a relaxing activity.", "I love gardening, it is considered a relaxing"),
+        ("However, customers did mention that the food was delicious.", "customers did mention that the food was"),
+        ("There is no scientific evidence to support this theory.", "There is no scientific evidence to support"),
+    ],
+)
+def test_a_fact_beside_an_opinion_stays_a_claim(answer: str, fact: str) -> None:
+    """A hallucination in a skipped span would be silence."""
+    assert any(fact in text for text in checkable(answer))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I love your idea!",
+        "I love it, my favourite.",
+        "The view was breathtaking.",
+        "There is no evidence for that in the documents.",
+        "There is insufficient evidence in the provided context.",
+    ],
+)
+def test_an_opinion_or_a_refusal_alone_is_no_claim(answer: str) -> None:
+    assert checkable(answer) == []

@@ -56,6 +56,8 @@ _ENUMERATION: Final = re.compile(
 )
 PLAN_HEAD: Final = 40
 OPINION_TERMS: Final = 6
+_LATER: Final = re.compile(r" ?[,;] (?:(?:and|but|because|since|as|so) )?| (?:but|because|since) ")
+_SPEAKER: Final = re.compile(r"\b(?:i|we|me|us|my|our|mine)\b", re.IGNORECASE)
 MAX_KNOWN: Final = 20_000
 MAX_KNOWN_PASSAGES: Final = 50
 INTRODUCTIONS: Final = frozenset({"heading", "meta"})
@@ -270,14 +272,27 @@ def _skip_reason(text: str, reader: _Reader) -> str | None:
         if reader.has(reason, bare):
             if reason in ("handover", "meta", "offer") and reader.has("action_first_person", bare):
                 continue
-            if reason == "opinion" and len(_terms(bare, reader.language)) > OPINION_TERMS:
-                continue  # "I like that the hero is played by ..." says something that can be checked
+            if reason == "opinion" and _says_more(bare, reader):
+                continue
             return {"handover": "offer"}.get(reason, reason)
     if reader.has("plan", bare[:PLAN_HEAD]) and not reader.has("action_first_person", bare):
         return "plan"
     if bare.endswith(":") and not _DIGIT.search(bare):
         return "heading"
     return None
+
+
+def _says_more(text: str, reader: _Reader) -> bool:
+    """Does a sentence that opens as an opinion also say what can be checked?
+
+    "I like that the hero is played by ..." does, and "I love shellfish, but most kinds aren't harvested" does: a
+    later clause of its own, not about the speaker.
+    """
+    if len(_terms(text, reader.language)) > OPINION_TERMS:
+        return True
+    verbs = _verbs(reader.language)
+    later = _LATER.split(text)[1:]
+    return any(_is_clause(part, verbs) and not _SPEAKER.search(part) for part in later)
 
 
 def _without_prefix(span: Span, reader: _Reader) -> Span:

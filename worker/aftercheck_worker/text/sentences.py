@@ -43,6 +43,10 @@ _YEAR_BREAK: Final = re.compile(
 _MAY_BREAK: Final = re.compile(r"(?<=\bMay\.)\s+(?=[A-Z])")
 _UPPER: Final = "A-ZÀ-ÖØ-ÞĄĆĘŁŃŚŹŻ\u0400-\u042f\u0490"
 _PAREN_BREAK: Final = re.compile(rf"(?<=[.!?…])\s+(?=\([{_UPPER}][^()]*[.!?]\))|(?<=[.!?…]\))\s+(?=[{_UPPER}])")
+_CHAT_BREAK: Final = re.compile(
+    r"(?<=[^\W\d_] [!?])\s+(?=\w)|(?<=\w[!?])\s+(?=(?:it|they|he|she|we|you|there|these|those|this|that|i)\b)"
+)
+"""Chat writes on in lower case after "!" and "?"; without capitals only a loose mark or a pronoun tells."""
 _CUT: Final = re.compile(r"[;:,]\s|\s")
 _END: Final = re.compile(r"[.!?…:;。！？]['\"*_)\]»”’`]*\s*$")
 
@@ -187,7 +191,9 @@ def sentences(text: str, start: int = 0, end: int | None = None, language: Langu
     piece = text[start:stop]
     kept = {cut for cut in _boundaries(piece, start, language) if not _false_break(text, cut, language)}
     added = {
-        start + found.end() for rule in (_YEAR_BREAK, _PAREN_BREAK, _MAY_BREAK) for found in rule.finditer(piece)
+        start + found.end()
+        for rule in (_YEAR_BREAK, _PAREN_BREAK, _MAY_BREAK, _CHAT_BREAK)
+        for found in rule.finditer(piece)
     }
     cuts = sorted(kept | added)
     spans = [trim(text, a, b) for a, b in _pairs(start, cuts, stop)]
