@@ -6,7 +6,7 @@ Two traps, both measured (tests/unit/worker/test_fatigue.py):
   sessions: measure and step minus their session means.
 - Over whole sessions even that slope rejects most of the time when users leave after a bad answer, because the last
   turn is then a bad one by selection. So only the first K turns of sessions with at least K + 1 turns are read: each
-  of these turns was survived, hence all K are selected alike.
+  of these turns was survived, hence all K are selected alike. The slope is that of the users who stayed.
 
 Errors are clustered by session (CR1, t with sessions - 1 degrees of freedom), and below 50 sessions nothing is said.
 """
@@ -70,7 +70,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of a measure at one step, differences between sessions taken out; a picture, not a test.
 
     Attributes:
-        step: `1`, `2`, ... for turns and calls; `<2k` and so on for context sizes.
+        step: `1`, `2`, ... for turns, `01`, ... for calls, `01-02k` and so on for context sizes.
         mean: session differences removed, so it may leave 0..1 by a hair.
         half: half width of the 95 % interval, clustered by session.
     """
@@ -312,6 +312,11 @@ def _bin(against: Against, step: float) -> float:
 
 
 def _name(against: Against, step: float) -> str:
+    """Name of a step; names sort as their steps do, because a label has no other order."""
     if against == "context_tokens":
-        return f"<{step:g}k" if math.isfinite(step) else f"{BINS[-1]}k+"
+        place = BINS.index(int(step)) if math.isfinite(step) else len(BINS)
+        low = BINS[place - 1] if place else 0
+        return f"{low:02d}-{BINS[place]:02d}k" if place < len(BINS) else f"{low}k+"
+    if against == "call_index":
+        return f"{step:02.0f}" if step < 16 else "16+"
     return f"{step:g}" if step < 16 else "16+"

@@ -90,16 +90,17 @@ def test_a_true_decline_is_found() -> None:
     seed = random.randrange(2**32)
     print("seed", seed)  # noqa: T201 - to repeat a failure
     rng = random.Random(seed)
-    answers = simulate(rng, 1500, lambda _, turn: 0.95 - 0.1 * turn, bad_leaves=0.3)
+    answers = simulate(rng, 1000, lambda _, turn: 0.85 - 0.1 * turn, bad_leaves=LEAVE_ANYHOW)
 
     found = next(
         one for one in fatigue.report(answers).slopes if (one.measure, one.against) == ("faithfulness", "turn")
     )
 
     assert found.falls
-    assert found.low is not None
+    assert found.slope is not None
     assert found.high is not None
-    assert found.low < -0.1 < found.high
+    # the true slope lies within five standard errors, about two half widths of the 99 % interval
+    assert abs(found.slope + 0.1) < 2 * (found.high - found.slope)
 
 
 def test_the_slope_of_a_straight_line_is_its_slope() -> None:
@@ -159,7 +160,7 @@ def test_a_curve_takes_session_differences_out() -> None:
     found = fatigue.report(answers)
     curve = next(one for one in found.curves if one.against == "context_tokens")
 
-    assert [point.step for point in curve.points] == ["<1k", "<2k", "<4k", "<8k"]
+    assert [point.step for point in curve.points] == ["00-01k", "01-02k", "02-04k", "04-08k"]
     assert all(point.mean == pytest.approx(0.6) for point in curve.points)
 
 
