@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 import redis
 
@@ -282,3 +283,26 @@ def test_f36_a_wiped_valkey_is_refilled_from_the_ledger(fleet: Fleet, connection
 def idle(fleet: Fleet) -> bool:
     with redis.Redis.from_url(fleet.environ["REDIS_URL"]) as client:
         return not any(client.llen(q) for q in (app.QUEUE_HIGH, app.QUEUE_SHADOW)) and not client.hlen("unacked")
+
+
+@pytest.mark.req("F35", "I7")
+def test_f35_a_worker_that_stands_still_is_killed_and_its_work_is_done(
+    fleet: Fleet, connection: Connection, environ: dict[str, str]
+) -> None:
+    """The Celery main process is stopped by SIGSTOP: it holds its connections, and nothing but a watchdog ends it."""
+    # Above the task's time limit of 10 s and above the time that a child needs to start.
+    worker = fleet.start("worker", "--no-intake", AFTERCHECK_WATCHDOG_SECONDS="15")
+    ids = plain(connection, 3)
+    app.send_check(ids)
+    settled(connection, ids, fleet)
+    (celery,) = psutil.Process(worker.pid).children()
+    celery.suspend()
+
+    later = plain(connection, 3)
+    app.send_check(later)
+    settled(connection, later, fleet, seconds=80)
+
+    (again,) = psutil.Process(worker.pid).children()
+    assert again.pid != celery.pid
+    assert "child_wedged" in fleet.log()
+    assert worker.poll() is None

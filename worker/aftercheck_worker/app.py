@@ -246,6 +246,7 @@ def work(settings: Settings) -> None:
     logger.info("Celery worker starts", extra={"action": "worker_start", "evaluator": settings.evaluator})
     app.worker_main(
         [
+            "--quiet",  # no banner
             "worker",
             "--queues",
             f"{QUEUE_HIGH},{QUEUE_SHADOW}",

@@ -86,6 +86,10 @@ class Settings(BaseSettings):
     max_memory_mb: int = Field(8192, ge=256, description="Resident memory at which a pool child is replaced.")
     patience_seconds: float = Field(10, gt=0, description="How long a task waits for Postgres before it requeues.")
     heartbeat_file: Path | None = Field(None, description="Liveness file of `worker`; below the home by default.")
+    progress_file: Path | None = Field(None, description="Mark of a child's progress; set by `worker` itself.")
+    watchdog_seconds: float = Field(
+        0, ge=0, description="A child that stands still for so long is ended; 0 = task time limit + 60."
+    )
     stuck_seconds: float = Field(120, gt=0, description="Age at which the reconciler re-sends an unfinished row.")
     reconcile_seconds: float = Field(5, gt=0)
     expire_seconds: float = Field(24 * 3600, gt=0)

@@ -6,6 +6,7 @@ back-off. It holds no work: killing it loses nothing, and its children follow it
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
@@ -21,10 +22,11 @@ from typing import Final
 
 import msgspec
 
-from aftercheck_worker import logs
+from aftercheck_worker import logs, watchdog
 from aftercheck_worker.errors import ConfigurationError
 from aftercheck_worker.roles import ALLOW_EVICTION
 from aftercheck_worker.settings import Settings
+from aftercheck_worker.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +36,18 @@ STEADY_SECONDS: Final = 60.0
 """A child that ran this long starts its back-off anew."""
 MAX_BACKOFF_SECONDS: Final = 15.0
 GRACE_MARGIN_SECONDS: Final = 10.0
+STDERR: Final = 2
+"""Where children write: stdout is for data."""
 
 
 class Child:
-    """One supervised process and its back-off."""
+    """One supervised process and its back-off, and the watchdog that looks at it."""
 
-    def __init__(self, name: str, argv: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, argv: Sequence[str], environ: Mapping[str, str], watchdog: Watchdog | None = None
+    ) -> None:
         self.name = name
+        self._watchdog = watchdog
         self.restarts = 0
         self._argv = list(argv)
         self._environ = dict(environ)
@@ -56,8 +63,10 @@ class Child:
 
     def start(self) -> None:
         """Start the process."""
-        self._process = subprocess.Popen(self._argv, env=self._environ)  # noqa: S603 - our own command line
+        self._process = subprocess.Popen(self._argv, env=self._environ, stdout=STDERR)  # noqa: S603 - our own
         self._started = time.monotonic()
+        if self._watchdog is not None:
+            self._watchdog.reset()
 
     def tend(self) -> int | None:
         """Restart the process when it is dead and its back-off is over; return its exit code when it just died."""
@@ -75,10 +84,27 @@ class Child:
         self._due = now + backoff(self._failures)
         return code
 
+    def end_if_wedged(self) -> bool:
+        """Kill a process that stands still, and its pool child; `tend` then starts it again."""
+        pid = self.pid
+        if pid is None or self._watchdog is None or not self._watchdog.wedged():
+            return False
+        worker = self._watchdog.worker_of(pid)
+        self.send(signal.SIGKILL)
+        if worker is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        return True
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal if the process runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
+
+    def forget(self) -> None:
+        """Remove the mark of a process that has ended for good."""
+        if self._watchdog is not None:
+            self._watchdog.path.unlink(missing_ok=True)
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the end; None when it still runs."""
@@ -136,6 +162,10 @@ class Supervisor:
 
     def _tend(self) -> int:
         for child in self.children:
+            if child.end_if_wedged():
+                logger.error(
+                    "%s stands still while work waits; it is killed", child.name, extra={"action": "child_wedged"}
+                )
             code = child.tend()
             if code == ConfigurationError.exit_code:
                 logger.error("%s cannot run with this configuration", child.name, extra={"action": "child_refused"})
@@ -156,6 +186,8 @@ class Supervisor:
                 child.wait(5)
                 killed = True
         self._heartbeat.unlink(missing_ok=True)
+        for child in self.children:
+            child.forget()
         return 1 if killed or self._signals > 1 else 0
 
     def _beat(self) -> None:
@@ -178,6 +210,13 @@ def role(name: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "aftercheck_worker.roles", name, *arguments]
 
 
+def _watched(name: str, settings: Settings, environ: Mapping[str, str], waiting: watchdog.Waiting) -> Child:
+    mark = (settings.home / f"{name}-{os.getpid()}.progress").resolve()
+    mark.unlink(missing_ok=True)
+    looking = Watchdog(mark, watchdog.seconds(settings), waiting)
+    return Child(name, role(name), {**environ, "AFTERCHECK_PROGRESS_FILE": str(mark)}, looking)
+
+
 def run(
     settings: Settings,
     *,
@@ -198,13 +237,13 @@ def run(
     logs.configure(settings)
     environ = dict(os.environ if environ is None else environ)
     flags = [ALLOW_EVICTION] if allow_eviction else []
-    refused = subprocess.run(role("preflight", *flags), env=environ, check=False).returncode  # noqa: S603 - our own
-    if refused:
-        return refused
-    children = [Child("celery", role("celery"), environ)]
-    if intake:
-        children.append(Child("intake", role("intake"), environ))
+    preflight = subprocess.run(role("preflight", *flags), env=environ, stdout=STDERR, check=False)  # noqa: S603 - our own
+    if preflight.returncode:
+        return preflight.returncode
     settings.home.mkdir(parents=True, exist_ok=True)
+    children = [_watched("celery", settings, environ, watchdog.checks_waiting(settings))]
+    if intake:
+        children.append(_watched("intake", settings, environ, watchdog.always))
     supervisor = Supervisor(
         children,
         heartbeat=settings.heartbeat_file or settings.home / f"worker-{os.getpid()}.heartbeat",

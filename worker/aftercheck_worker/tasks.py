@@ -11,6 +11,7 @@ from typing import Final
 from aftercheck_worker import app, evaluators, logs, settings
 from aftercheck_worker.checking import Checker
 from aftercheck_worker.errors import AftercheckError, ConfigurationError
+from aftercheck_worker.progress import Mark
 from aftercheck_worker.storage import database
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,16 @@ def checker() -> Checker:
     return Checker(found, evaluator, lambda: database.connect(url, name="worker"))
 
 
+@lru_cache(maxsize=1)
+def mark() -> Mark:
+    """Where this process says that it moves."""
+    return Mark(settings.current().progress_file)
+
+
 @app.on_child_start
 def load() -> None:
     """Load the models before the first message comes."""
+    mark().born()
     try:
         checker()
     except AftercheckError as error:
@@ -54,6 +62,7 @@ def configure_logs() -> None:
 @app.task(app.CHECK)
 def check(ids: list[int]) -> None:
     """Check the answers of one message; hand the message back when a service is away."""
+    mark().moved()
     try:
         checker().check([int(number) for number in ids[: app.MAX_IDS]], app.came_high())
     except AftercheckError as error:

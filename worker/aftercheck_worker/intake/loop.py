@@ -26,6 +26,7 @@ from aftercheck_worker.intake.reading import Extract, Reader, Reading, settled
 from aftercheck_worker.intake.sorting import Sorter
 from aftercheck_worker.intake.stream import Entry, Stand, Stream
 from aftercheck_worker.intake.writer import Stored, Writer, batches
+from aftercheck_worker.progress import Mark
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.stages.extraction import extract as extract_answers
 from aftercheck_worker.storage import sampling
@@ -110,12 +111,15 @@ class Intake:
 
     def run(self, stop: Event) -> None:
         """Work until `stop` is set. Outlives every loss of Redis, Postgres or the broker."""
+        mark = Mark(self._settings.progress_file)
+        mark.born()
         logger.info(
             "Intake starts%s",
             ": every trace is evaluated, because AFTERCHECK_DEV is set" if self._settings.dev else "",
             extra={"action": "intake_start", "intake": self.name, "sampling_rate": self._settings.sampling_rate},
         )
         while not stop.is_set():
+            mark.moved()
             try:
                 busy = self.tick(BLOCK_MS)
                 self._redis_pause = 0.0
