@@ -145,6 +145,25 @@ def test_gauges_and_counters_equal_the_rows(store: Store, source: exporter.Sourc
     assert value(seen, "aftercheck_exporter_up") == 1
 
 
+@pytest.mark.req("R27", "P8")
+def test_an_app_that_only_invents_has_sums_of_zero_and_not_none(
+    store: Store, source: exporter.Source, refresher: Refreshing
+) -> None:
+    """Without its sum of squares the page on faithfulness has no bound, and would stay silent for the worst app."""
+    store("liar", faithfulness=0.0, hallucinated=True)
+
+    seen = scrape(refresher(source))
+
+    for name in (
+        "faithfulness_sum",
+        "faithfulness_sumsq_total",
+        "faithfulness_raw_sum",
+        "faithfulness_raw_sumsq_total",
+    ):
+        assert value(seen, f"aftercheck_{name}", app="liar") == 0, name
+    assert value(seen, "aftercheck_faithfulness_count", app="liar") == 1
+
+
 @pytest.mark.req("R53")
 @pytest.mark.parametrize("origin", ["replay", "forced", "check", "golden"])
 def test_other_origins_have_counters_and_no_gauge(

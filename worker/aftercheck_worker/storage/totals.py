@@ -106,6 +106,10 @@ METRICS: Final[frozenset[str]] = frozenset(
     value for name, value in list(globals().items()) if name.isupper() and isinstance(value, str)
 )
 
+SEEDED: Final = frozenset({FAITHFULNESS_SUM, FAITHFULNESS_SUMSQ, FAITHFULNESS_RAW_SUM, FAITHFULNESS_RAW_SUMSQ})
+"""Sums that are written even when 0. Where every answer of an app is invented from the first one on, a sum that is
+absent instead of 0 would leave the mean without its spread, and the worst app without its page."""
+
 
 class TotalKey(NamedTuple):
     """One counter. Empty labels mean "does not apply"; `key` is the status, type, outcome or reason of the metric."""
@@ -152,7 +156,7 @@ def add(connection: psycopg.Connection[TupleRow], tenant: str, increments: Mappi
     for name, value in increments.items():
         if name.metric not in METRICS:
             raise ValueError(f"unknown metric {name.metric!r}")
-        if value:
+        if value or name.metric in SEEDED:
             fit = TotalKey(*map(scrub.text, name))
             cleaned[fit] = cleaned.get(fit, 0.0) + value
     if not cleaned:
