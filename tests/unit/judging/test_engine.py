@@ -12,6 +12,7 @@ import pytest
 from aftercheck_schemas import Claim, Interaction, Judgement, Passage
 from aftercheck_worker.judge import Judge, JudgePlan
 from aftercheck_worker.models.base import Completion, GeneratorError, ModelInfo
+from aftercheck_worker.stages.judging import prompts
 
 PASSAGES = [
     Passage(source_id="s1", text="Paint list: A red. C is blue."),
@@ -34,7 +35,8 @@ class Asked:
         self.seed = seed
         lines = user.split("\n")
         self.data = cast("dict[str, list[dict[str, str]]]", json.loads(lines[2]))
-        self.complaint = lines[5] if len(lines) > 5 else ""
+        self.complaint = str(self.data.get("faults", ""))
+        assert bool(self.complaint) == (prompts.ASK_AGAIN in lines)
 
     @property
     def claims(self) -> list[str]:

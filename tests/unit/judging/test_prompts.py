@@ -48,6 +48,35 @@ def test_control_tokens_are_broken_and_text_survives(attack: str) -> None:
     assert prompt.system == prompts.instructions("faithfulness")
 
 
+PIECES = [
+    "```",
+    "`",
+    "<",
+    "<|",
+    "|>",
+    "think",
+    ">",
+    "/",
+    "\n",
+    " ",
+    "system",
+    ":",
+    "[INST]",
+    "<<SYS>>",
+    "\\boxed",
+    "x",
+]
+
+
+@pytest.mark.req("S10")
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_control_token_is_left_whatever_it_is_made_of(text: str) -> None:
+    shown = prompts.neutralise(text)
+
+    assert shown.replace("\u200b", "") == text
+    assert not prompts.suspicious(shown)
+
+
 @pytest.mark.req("S10")
 @given(st.text(max_size=200))
 def test_data_never_closes_the_delimiter(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`aftercheck judge parse REPLIES.jsonl`: what the reply ladder makes of replies, without any endpoint."""
+"""`aftercheck judge parse`: what the reply ladder makes of replies. `judge stub`: a judge without a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import msgspec
 import typer
 
 from aftercheck_schemas import Passage
-from aftercheck_worker.errors import InputError
+from aftercheck_worker.cli import output
+from aftercheck_worker.cli.processes import stopped_by_signals
+from aftercheck_worker.errors import InputError, UsageError
 from aftercheck_worker.stages.judging import parse_reply
 
 
@@ -60,7 +62,45 @@ def register(app: typer.Typer) -> None:
         for reply in _rows(file):
             sys.stdout.write(json.dumps(parsed(reply)) + "\n")
 
+    @group.command("stub")
+    def stub(
+        mode: Annotated[str, typer.Option(help="honest, obedient, or faulty: one fault after the other.")] = "honest",
+        fault: Annotated[list[str] | None, typer.Option(help="Faults of --mode faulty, in order; all.")] = None,
+        port: Annotated[int, typer.Option(help="0 takes any free port.", min=0, max=65535)] = 8089,
+        accepts: Annotated[str, typer.Option(help="json_schema, json_object or plain.")] = "json_schema",
+        latency: Annotated[float, typer.Option(help="Seconds per reply.", min=0)] = 0.0,
+        key: Annotated[str, typer.Option(help="Bearer token that it asks for; any.", envvar="STUB_KEY")] = "",
+    ) -> None:
+        """Serve a judge without a model on this machine: try the configuration, or watch faults being handled.
+
+        Example: aftercheck judge stub --mode faulty --fault server_error --fault none
+        """
+        _serve(mode, fault or [], port, accepts, latency, key)
+
     app.add_typer(group, name="judge")
+
+
+def _serve(mode: str, faults: list[str], port: int, accepts: str, latency: float, key: str) -> None:
+    # Imported here: a web server would cost every other command a quarter of a second.
+    from aftercheck_worker.judge import stub
+    from aftercheck_worker.judge.stub import server
+    from aftercheck_worker.models.openai_compatible import MODES
+
+    chosen = next((one for one in stub.MODES if one == mode), None)
+    form = next((one for one in MODES if one == accepts), None)
+    wrong = [name for name in faults if name not in stub.FAULTS and name != "none"]
+    if chosen is None or form is None or wrong:
+        raise UsageError(
+            f"There is no {' '.join(wrong) or (mode if chosen is None else accepts)!r}",
+            why="the stub does not know it",
+            fix=f"--mode {'|'.join(stub.MODES)}, --accepts {'|'.join(MODES)}, --fault {'|'.join(stub.FAULTS)}|none",
+        )
+    app = server.application(stub.Stub(chosen, faults=faults), accepts=form, key=key, latency=latency)
+    server.run(app, host="127.0.0.1", port=port, stop=stopped_by_signals(), ready=_tell)
+
+
+def _tell(url: str) -> None:
+    output.say(f"judge: {url}    try it: AFTERCHECK_JUDGE_URL={url}")
 
 
 def _rows(file: Path) -> Iterator[Reply]:

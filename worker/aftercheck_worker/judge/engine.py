@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -147,9 +147,8 @@ class Judge:
         tally: Tally,
     ) -> dict[str, JudgedClaim]:
         """The one re-ask, about these claims only; it says what was wrong. A worse second reply changes nothing."""
-        prompt = prompts.faithfulness(question, claims, passages, self._delimiter())
-        complaint = prompts.complaint({claim.id: _fault(before[claim.id]) for claim in claims})
-        prompt = msgspec.structs.replace(prompt, user=f"{prompt.user}\n{complaint}")
+        faults = {claim.id: _fault(before[claim.id]) for claim in claims}
+        prompt = prompts.faithfulness(question, claims, passages, self._delimiter(), faults)
         completion = await self._call(prompt, BASE_TOKENS + 2 * TOKENS_PER_CLAIM * len(claims), repeat, tally)
         second = _by_claim(parse_reply(completion.text, [claim.id for claim in claims], passages), claims)
         return {key: judged for key, judged in second.items() if judged.status is not None}
@@ -160,9 +159,8 @@ class Judge:
         ranked = interaction.retrieved or tuple(p for p in passages if p.kind in ("context", "knowledge_base"))
         if not plan.triad or not ranked or not interaction.question:
             return None
-        prompt = prompts.context_relevance(interaction.question, ranked, self._delimiter())
         return await self._scored(
-            prompt,
+            lambda faults: prompts.context_relevance(interaction.question, ranked, self._delimiter(), faults),
             BASE_TOKENS + TOKENS_PER_PASSAGE * len(ranked),
             tally,
             lambda text: relevance.context_relevance(text, ranked),
@@ -171,21 +169,32 @@ class Judge:
     async def _answer(self, interaction: Interaction, plan: JudgePlan, tally: Tally) -> Scored:
         if not plan.triad or not interaction.question:
             return None
-        prompt = prompts.answer_relevance(interaction.question, interaction.answer, self._delimiter())
         return await self._scored(
-            prompt, TOKENS_FOR_PARTS, tally, lambda text: relevance.answer_relevance(text, interaction.answer)
+            lambda faults: prompts.answer_relevance(
+                interaction.question, interaction.answer, self._delimiter(), faults
+            ),
+            TOKENS_FOR_PARTS,
+            tally,
+            lambda text: relevance.answer_relevance(text, interaction.answer),
         )
 
     async def _scored(
-        self, prompt: Prompt, max_tokens: int, tally: Tally, read: Callable[[str], RelevanceScore | EvaluatorFailure]
+        self,
+        build: Callable[[Mapping[str, str]], Prompt],
+        max_tokens: int,
+        tally: Tally,
+        read: Callable[[str], RelevanceScore | EvaluatorFailure],
     ) -> RelevanceScore | EvaluatorFailure:
-        """One relevance criterion with its one re-ask; an endpoint's failure is a failure of this criterion only."""
+        """One relevance criterion with its one re-ask; an endpoint's failure is a failure of this criterion only.
+
+        `build` makes a prompt that tells the faults of the last reply. Each has its own delimiter: one that a model
+        has seen is not used again.
+        """
+        prompt = build({})
         try:
             found = read((await self._call(prompt, max_tokens, 0, tally)).text)
             if isinstance(found, EvaluatorFailure):
-                again = msgspec.structs.replace(
-                    prompt, user=f"{prompt.user}\n{prompts.complaint({'reply': found.detail})}"
-                )
+                again = build({"reply": found.detail})
                 found = read((await self._call(again, max_tokens * 2, 0, tally)).text)
         except GeneratorError as error:
             return EvaluatorFailure(

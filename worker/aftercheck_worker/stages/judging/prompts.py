@@ -21,12 +21,14 @@ from aftercheck_schemas import Claim, Passage
 Criterion = Literal["faithfulness", "context_relevance", "answer_relevance"]
 CRITERIA: Final[tuple[Criterion, ...]] = ("faithfulness", "context_relevance", "answer_relevance")
 
+ASK_AGAIN: Final = "`faults` says why your last reply could not be used. Answer again; copy quotes letter for letter."
+_NO_FAULTS: Final[Mapping[str, str]] = {}
 _ZERO_WIDTH: Final = "\u200b"
 _CONTROL: Final = re.compile(
     r"<\|[^|<>]{1,40}\|>"
     r"|</?(?:think|thinking|system|user|assistant|tool|function|verdicts?|claims?|sources?|s|im_start|im_end)\b[^>]{0,40}>"
     r"|\[/?(?:INST|SYS)\]|<<\/?SYS>>|\\boxed|```"
-    r"|^\s*(?:system|assistant|user|human|developer|verdict|score)\s*:",
+    r"|^[^\S\n]*(?:system|assistant|user|human|developer|verdict|score)\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
 _SUSPICIOUS: Final = re.compile(
@@ -60,8 +62,14 @@ def fingerprint() -> str:
 
 
 def neutralise(text: str) -> str:
-    """Break up role, reasoning and verdict tokens in judged text; the reader still sees every letter."""
-    return _CONTROL.sub(lambda match: match.group()[0] + _ZERO_WIDTH + match.group()[1:], text)
+    """Break up role, reasoning and verdict tokens in judged text; the reader still sees every letter.
+
+    What is broken up can leave a token of its neighbours' letters (four backticks hold three), so it is done until
+    none is left; every pass puts a zero-width space behind the first letter of each one that it finds.
+    """
+    while _CONTROL.search(text):
+        text = _CONTROL.sub(lambda match: match.group()[0] + _ZERO_WIDTH + match.group()[1:], text)
+    return text
 
 
 def suspicious(*texts: str) -> bool:
@@ -69,7 +77,13 @@ def suspicious(*texts: str) -> bool:
     return any(_SUSPICIOUS.search(text) or _CONTROL.search(text) for text in texts)
 
 
-def faithfulness(question: str, claims: Sequence[Claim], passages: Sequence[Passage], delimiter: str) -> Prompt:
+def faithfulness(
+    question: str,
+    claims: Sequence[Claim],
+    passages: Sequence[Passage],
+    delimiter: str,
+    faults: Mapping[str, str] = _NO_FAULTS,
+) -> Prompt:
     """Ask for one verdict per claim.
 
     Args:
@@ -77,49 +91,51 @@ def faithfulness(question: str, claims: Sequence[Claim], passages: Sequence[Pass
         claims: the claims of one call.
         passages: usable sources in the order to show.
         delimiter: fresh random text, >= 96 bit; it must not occur in the data.
+        faults: what was wrong with the last reply, by claim; empty for the first one.
     """
     data = {
         "sources": [
-            {"source_id": p.source_id, "kind": p.kind, "cut_off": p.elided, "text": neutralise(p.text)}
+            {"source_id": neutralise(p.source_id), "kind": p.kind, "cut_off": p.elided, "text": neutralise(p.text)}
             for p in passages
         ],
         "question": neutralise(question),
         "claims": [{"claim_id": c.id, "text": neutralise(_with_premise(c))} for c in claims],
     }
-    return _prompt("faithfulness", data, delimiter)
+    return _prompt("faithfulness", data, delimiter, faults)
 
 
-def context_relevance(question: str, passages: Sequence[Passage], delimiter: str) -> Prompt:
+def context_relevance(
+    question: str, passages: Sequence[Passage], delimiter: str, faults: Mapping[str, str] = _NO_FAULTS
+) -> Prompt:
     """Ask for one score per passage (R21)."""
     data = {
         "question": neutralise(question),
-        "passages": [{"source_id": p.source_id, "text": neutralise(p.text)} for p in passages],
+        "passages": [{"source_id": neutralise(p.source_id), "text": neutralise(p.text)} for p in passages],
     }
-    return _prompt("context_relevance", data, delimiter)
+    return _prompt("context_relevance", data, delimiter, faults)
 
 
-def answer_relevance(question: str, answer: str, delimiter: str) -> Prompt:
+def answer_relevance(question: str, answer: str, delimiter: str, faults: Mapping[str, str] = _NO_FAULTS) -> Prompt:
     """Ask which parts of the question are answered (R21)."""
-    return _prompt("answer_relevance", {"question": neutralise(question), "answer": neutralise(answer)}, delimiter)
-
-
-def complaint(faults: Mapping[str, str]) -> str:
-    """What to add to a prompt that is asked once more: the faults of the last reply, as data."""
-    body = json.dumps({name: neutralise(fault)[:200] for name, fault in faults.items()}, ensure_ascii=False)
-    return f"Your last reply could not be used: {body} Answer again, with quotes copied letter for letter."
+    data = {"question": neutralise(question), "answer": neutralise(answer)}
+    return _prompt("answer_relevance", data, delimiter, faults)
 
 
 def _with_premise(claim: Claim) -> str:
     return f"{claim.premise} {claim.text}" if claim.premise else claim.text
 
 
-def _prompt(criterion: Criterion, data: Mapping[str, object], delimiter: str) -> Prompt:
+def _prompt(criterion: Criterion, data: Mapping[str, object], delimiter: str, faults: Mapping[str, str]) -> Prompt:
+    """Put the data between the delimiters; the faults of the last reply too, for they may quote what it echoed."""
+    if faults:
+        data = {**data, "faults": {name: neutralise(fault[:200]) for name, fault in faults.items()}}
     body = json.dumps(data, ensure_ascii=False).replace(delimiter, "")
     lines = (
         f"Data between the two lines {delimiter} follows.",
         delimiter,
         body,
         delimiter,
+        *([ASK_AGAIN] if faults else []),
         "Reply with the JSON object.",
     )
     user = "\n".join(lines)

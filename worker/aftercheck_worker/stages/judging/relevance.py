@@ -10,6 +10,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from aftercheck_schemas import EvaluatorFailure, Passage
+from aftercheck_worker.stages.judging.prompts import neutralise
 from aftercheck_worker.stages.judging.quotes import Folded, check, fold
 from aftercheck_worker.stages.judging.reply import decode_objects
 
@@ -65,7 +66,7 @@ def context_relevance(raw: str, passages: Sequence[Passage]) -> RelevanceScore |
     """Score the retrieval. A grade above 1 needs a quote that stands in its passage, otherwise it counts as 1."""
     if not passages:
         return RelevanceScore(criterion="context_relevance", score=None)
-    sources = {passage.source_id: passage for passage in passages}
+    sources = {neutralise(passage.source_id): passage for passage in passages}
     folded = {name: fold(passage.text) for name, passage in sources.items()}
     grades: dict[str, int] = {}
     try:
@@ -81,7 +82,7 @@ def context_relevance(raw: str, passages: Sequence[Passage]) -> RelevanceScore |
         return EvaluatorFailure(
             evaluator="context_relevance", reason="judge_unparsable", detail=f"missing: {missing}"[:200]
         )
-    ranked = [grades[passage.source_id] for passage in passages]
+    ranked = [grades[neutralise(passage.source_id)] for passage in passages]
     useful = [grade >= 2 for grade in ranked]
     precision = tuple(sum(useful[:k]) / k for k in range(1, len(useful) + 1))
     return RelevanceScore(
