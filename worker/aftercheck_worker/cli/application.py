@@ -30,6 +30,7 @@ GROUPS: Final = (
     "explain",
     "stats",
     "fatigue",
+    "drill",
     "sampling",
     "dlq",
     "judge",
@@ -43,8 +44,12 @@ GROUPS: Final = (
 """Modules beside this one; each has `register(app)`. Their order is the order of `aftercheck --help`."""
 
 
-def build() -> typer.Typer:
-    """Return the application with all command groups."""
+PROCESSES: Final = ("worker", "intake", "exporter", "migrate")
+"""Commands of `processes`. They load no other group: an exporter stays small, and a worker starts sooner."""
+
+
+def build(first: str = "") -> typer.Typer:
+    """Return the application with all command groups, or with the one that the first word names."""
     app = typer.Typer(
         name="aftercheck",
         help="Checks LLM answers after they have left.",
@@ -61,7 +66,7 @@ def build() -> typer.Typer:
         """Checks LLM answers after they have left."""
         _ = debug
 
-    for group in GROUPS:
+    for group in ("processes",) if first in PROCESSES else GROUPS:
         importlib.import_module(f"aftercheck_worker.cli.{group}").register(app)
     return app
 
@@ -89,7 +94,7 @@ def run(arguments: Sequence[str], *, debug: bool = False) -> int:
         The exit code.
     """
     try:
-        code = build()(args=list(arguments), prog_name="aftercheck", standalone_mode=False)
+        code = build(next(iter(arguments), ""))(args=list(arguments), prog_name="aftercheck", standalone_mode=False)
     except AftercheckError as error:
         if debug:
             raise

@@ -28,8 +28,8 @@ QUALITY: Final = (
         requirement="R27",
         dashboard="aftercheck-quality",
         summary="Answers of {{ $labels.app }} are less faithful than 0.8, beyond doubt",
-        description="The upper bound of mean faithfulness is {{ $value | humanize }}: mean + 3 standard errors, over"
-        " 5 or 30 minutes and at least 20 evaluated answers.",
+        description="The upper bound of mean faithfulness is {{ $value | printf `%.2f` }}: mean + 3 standard errors,"
+        " over 5 or 30 minutes and at least 20 evaluated answers.",
         meaning="The mean share of supported claims is below 0.8, and chance does not explain it.",
         causes=(
             "a new prompt, model or retrieval revision",
@@ -45,7 +45,7 @@ QUALITY: Final = (
         keep="5m",
         severity="warning",
         dashboard="aftercheck-quality",
-        summary="The 5-minute mean faithfulness of {{ $labels.app }} is {{ $value | humanize }}",
+        summary="The 5-minute mean faithfulness of {{ $labels.app }} is {{ $value | printf `%.2f` }}",
         description="Plain mean below 0.8 over at least 70 answers. A ticket, not a page: the window slides, and a"
         " healthy service with a wide spread crosses the line some 20 times a month.",
         meaning="The mean of the last five minutes is below 0.8. Chance is not ruled out.",
@@ -59,7 +59,7 @@ QUALITY: Final = (
         enabled=False,
         requirement="R27",
         dashboard="aftercheck-quality",
-        summary="Mean faithfulness of {{ $labels.app }} is {{ $value | humanize }}",
+        summary="Mean faithfulness of {{ $labels.app }} is {{ $value | printf `%.2f` }}",
         description="R27 taken literally, without a minimum count. Ships disabled: at 5 answers per window a healthy"
         " service is below the line 14 % of the time.",
         meaning="The mean of the last five minutes is below 0.8, be it of one answer.",
@@ -199,7 +199,7 @@ QUALITY: Final = (
         requirement="R30",
         dashboard="aftercheck-fatigue",
         summary="{{ $labels.measure }} of {{ $labels.app }} falls with {{ $labels.against }}",
-        description="At least {{ $value | humanize }} per step with 99 % confidence. A pattern, not a cause.",
+        description="At least {{ $value | printf `%.3f` }} per step with 99 % confidence. A pattern, not a cause.",
         meaning="Over the first turns of long sessions quality falls from step to step.",
         causes=("a growing context", "harder questions later in a session: the slope cannot tell"),
         actions=(
