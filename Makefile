@@ -10,10 +10,10 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 NAMES ?=
 COVERAGE ?= 90
 
-.PHONY: help install demo test lint mypy types bench faults docs train clean
+.PHONY: help install demo test lint mypy types bench faults docs alerts first-alert train clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## Make .venv with everything that the tests need
 
@@ -42,6 +42,13 @@ faults: $(STAMP) ## Real processes with injected faults: kill -9, restarts, blac
 
 docs: $(STAMP) ## Write docs/reference from the code
 	@$(BIN)/python docs/generate.py
+
+alerts: $(STAMP) ## Write alert rules, runbooks and Grafana dashboards from the code
+	@$(BIN)/python deploy/generate.py
+	@$(BIN)/python -m grafana
+
+first-alert: $(STAMP) ## Follow docs/how-to/first-alert.md by machine: a page comes and goes (ten minutes)
+	@$(BIN)/python -m pytest -q -s -m slow tests/e2e/test_first_alert.py
 
 train: $(STAMP) ## Train the verifier (hours on two cores; data from AFTERCHECK_DATA)
 	@$(BIN)/python -m training

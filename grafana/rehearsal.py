@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -128,7 +128,7 @@ def traffic(url: str, minutes: float, per_second: float, seed: int) -> None:
 
 
 @contextmanager
-def chain(home: Path, urls: dict[str, str], ports: dict[str, int], node_exporter: str) -> Iterator[str]:
+def chain(home: Path, urls: dict[str, str], ports: dict[str, int], node_exporter: str) -> Generator[str]:
     """Run exporter, node-exporter where there is one, Prometheus and Alertmanager; yield Prometheus' address."""
     with ExitStack() as stack:
         jobs = [([sys.executable, "-m", "aftercheck_worker.cli", "exporter"], {**os.environ, **urls})]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -78,7 +78,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(argv: list[str], environ: dict[str, str]) -> Iterator[Terminal]:
+def terminal(argv: list[str], environ: dict[str, str]) -> Generator[Terminal]:
     found = Terminal(argv, environ)
     try:
         yield found

@@ -48,7 +48,9 @@ def selectors(node: Any) -> Iterator[Any]:
     if type(node).__name__ == "VectorSelector":
         yield node
         return
-    parts = [getattr(node, part, None) for part in ("expr", "lhs", "rhs", "param", "vector_selector", "vs")]
+    parts: list[Any] = [
+        getattr(node, part, None) for part in ("expr", "lhs", "rhs", "param", "vector_selector", "vs")
+    ]
     for child in [*parts, *(getattr(node, "args", None) or [])]:
         if child is not None:
             yield from selectors(child)
