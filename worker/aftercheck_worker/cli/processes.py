@@ -13,7 +13,6 @@ import typer
 from aftercheck_worker import logs, settings
 from aftercheck_worker.cli import output
 from aftercheck_worker.cli.services import Located, located, require_schema
-from aftercheck_worker.storage import migrate as migrations
 
 
 def stopped_by_signals() -> threading.Event:
@@ -113,6 +112,8 @@ def register(app: typer.Typer) -> None:
 
         Example: DATABASE_URL=postgresql://... aftercheck migrate
         """
+        from aftercheck_worker.storage import migrate as migrations  # noqa: PLC0415 - as in services
+
         with located(settings.current()) as where:
             before = migrations.current(where.database_url)
             migrations.upgrade(where.database_url)

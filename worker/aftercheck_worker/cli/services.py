@@ -17,7 +17,7 @@ from redis.retry import Retry
 from aftercheck_worker import embedded
 from aftercheck_worker.errors import ConfigurationError, DependencyUnavailable
 from aftercheck_worker.settings import Settings
-from aftercheck_worker.storage import database, migrate
+from aftercheck_worker.storage import database
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +106,8 @@ def require_schema(where: Located) -> None:
     Raises:
         ConfigurationError: the schema is missing or differs.
     """
+    from aftercheck_worker.storage import migrate  # noqa: PLC0415 - brings alembic; the exporter does without
+
     current, head = migrate.current(where.database_url), migrate.head()
     if current == head:
         return

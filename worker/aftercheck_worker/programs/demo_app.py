@@ -2,7 +2,8 @@
 
 `aftercheck demo` runs this file as a process of its own. It lies in a folder that is no package, and imports nothing
 of the worker: the two sides meet only on the Redis stream (import rule 1). It reads rows as JSON lines from stdin and
-writes one line {"id", "trace_id"} per answer to stdout; the last line is what `flush` says.
+writes one line {"id", "trace_id"} per answer to stdout; the last line is what `flush` says. Its one argument is the
+name of the app.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SYSTEM = "Answer the question from the context only."
 
 def main() -> None:
     """Answer every row of stdin."""
-    aftercheck.init("demo-rag")
+    aftercheck.init(sys.argv[1] if len(sys.argv) > 1 else "demo-rag")
     aftercheck.set_versions(prompt="demo-1", retriever="rows", corpus="demo")
     client = openai.OpenAI(base_url=os.environ["OPENAI_BASE_URL"], api_key="demo", max_retries=0, timeout=10)
 

@@ -6,17 +6,18 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Generator
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
-import sqlalchemy
-import sqlalchemy.exc
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from aftercheck_worker.errors import DependencyUnavailable
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 5.0
@@ -77,6 +78,8 @@ def connect(url: str, *, name: str, statement_timeout: float = STATEMENT_SECONDS
 
 def engine(url: str, *, statement_timeout: float = STATEMENT_SECONDS) -> sqlalchemy.Engine:
     """SQLAlchemy engine for the less hot queries: no pool, so that a forked or idle process holds no slot."""
+    import sqlalchemy  # noqa: PLC0415 - 15 MB that the exporter does without
+
     return sqlalchemy.create_engine(
         sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
         poolclass=sqlalchemy.NullPool,
@@ -94,8 +97,7 @@ def classify(error: BaseException) -> Kind:
     `unavailable` covers a lost or refused connection (these have no SQLSTATE, connection exhaustion included), a
     server that shuts down, a full disk and a timeout. `invalid` is data that Postgres will refuse again.
     """
-    if isinstance(error, sqlalchemy.exc.DBAPIError) and error.orig is not None:
-        error = error.orig
+    error = _driver_error(error)
     if isinstance(error, DependencyUnavailable):
         return "unavailable"
     if isinstance(error, UnicodeEncodeError):
@@ -111,6 +113,12 @@ def classify(error: BaseException) -> Kind:
     if state.startswith(_UNAVAILABLE):
         return "unavailable"
     return "invalid" if state.startswith(("22", "23", "54")) else "other"
+
+
+def _driver_error(error: BaseException) -> BaseException:
+    """The error beneath one of SQLAlchemy's (`DBAPIError.orig`), else the error itself."""
+    original: object = getattr(error, "orig", None)
+    return original if isinstance(original, BaseException) else error
 
 
 def transaction(
@@ -147,10 +155,10 @@ def reported(url: str) -> Generator[None]:
     """
     try:
         yield
-    except (psycopg.Error, sqlalchemy.exc.DBAPIError) as error:
-        if classify(error) != "unavailable":
+    except Exception as error:
+        original = _driver_error(error)
+        if not isinstance(original, psycopg.Error) or classify(original) != "unavailable":
             raise
-        original = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
         parts = urlsplit(url)
         raise DependencyUnavailable(
             f"Postgres at {parts.hostname or 'localhost'}:{parts.port or 5432} does not answer",
