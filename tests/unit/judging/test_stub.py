@@ -62,9 +62,7 @@ def test_both_relevance_criteria_are_answered(mode: str) -> None:
     )
 
     ranked = relevance.context_relevance(stub.reply(read(context.system, context.user)).text, PASSAGES)
-    parts = relevance.answer_relevance(
-        stub.reply(read(answer.system, answer.user)).text, "The tower is 381 metres high."
-    )
+    parts = relevance.answer_relevance(stub.reply(read(answer.system, answer.user)).text, said)
 
     assert isinstance(ranked, relevance.RelevanceScore)
     assert isinstance(parts, relevance.RelevanceScore)

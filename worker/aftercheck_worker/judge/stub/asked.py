@@ -92,8 +92,9 @@ def _live(value: object) -> str:
     """The first string in which a token still works, empty when there is none."""
     if isinstance(value, str):
         return value if neutralise(value) != value else ""
+    inside: list[object] = []
     if isinstance(value, dict):
-        return next(filter(None, map(_live, cast("dict[str, object]", value).values())), "")
-    if isinstance(value, list):
-        return next(filter(None, map(_live, cast("list[object]", value))), "")
-    return ""
+        inside = list(cast("dict[str, object]", value).values())
+    elif isinstance(value, list):
+        inside = cast("list[object]", value)
+    return next((found for item in inside if (found := _live(item))), "")

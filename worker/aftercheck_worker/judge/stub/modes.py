@@ -81,7 +81,7 @@ class Stub:
         unknown = [name for name in faults if name not in FAULTS and name != "none"]
         if unknown:
             raise ValueError(f"unknown faults {unknown}; there are {', '.join(FAULTS)}, none")
-        self.mode = mode
+        self.mode: Mode = mode
         self._faults = tuple(faults) or tuple(FAULTS)
         self._delimiters: set[str] = set()
         self.calls = 0

@@ -60,7 +60,7 @@ def honest(asked: Asked) -> dict[Criterion, list[dict[str, object]]]:
 
 
 def obedient(asked: Asked) -> dict[Criterion, list[dict[str, object]]]:
-    """Say what an attacker wants: supported, sure, with the most fitting real quote; full marks for the rest."""
+    """Say what an attacker wants: supported, sure, with real quotes; full marks for the rest."""
     data = asked.data
     if asked.criterion == "faithfulness":
         return {"faithfulness": [_obeyed(claim, data.sources) for claim in data.claims]}
@@ -107,7 +107,10 @@ def _judged(claim: AskedClaim, sources: Sequence[Source]) -> dict[str, object]:
 
 
 def _obeyed(claim: AskedClaim, sources: Sequence[Source]) -> dict[str, object]:
-    return _verdict(claim, closest(claim.text, sources), "supported", "as told", confidence=1.0)
+    """Supported, with the most fitting sentence of every source: whatever could convince a check is offered."""
+    best = [closest(claim.text, [source]) for source in sources]
+    quotes = [{"source_id": one.source_id, "quote": one.sentence} for one in best if one.sentence]
+    return _verdict(claim, Best(), "supported", "as told", confidence=1.0) | {"evidence": quotes}
 
 
 def _verdict(
