@@ -51,6 +51,8 @@ def test_no_attack_makes_a_false_claim_supported(evaluator: Evaluator) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.req("S10", "S12", "S13")
 def test_no_attack_at_any_position_on_any_pair(evaluator: Evaluator) -> None:
-    chosen = [(p, a, where) for p in _attacks.pairs() for a in _attacks.attacks() for where in POSITIONS]
+    chosen: list[tuple[Pair, Attack, Position]] = [
+        (p, a, where) for p in _attacks.pairs() for a in _attacks.attacks() for where in POSITIONS
+    ]
 
     proven(_attacks.run(evaluator, _attacks.trials(chosen)))

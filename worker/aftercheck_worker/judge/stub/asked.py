@@ -69,7 +69,7 @@ def read(system: str, user: str) -> Asked:
         Unsound: other instructions, a short or repeated delimiter, data that is no JSON of the criterion, or judged
             text in which a role, reasoning or verdict token still works.
     """
-    criterion = next((one for one in CRITERIA if instructions(one) == system), None)
+    criterion: Criterion | None = next((one for one in CRITERIA if instructions(one) == system), None)
     if criterion is None:
         raise Unsound("the system message is not the instructions of a criterion")
     lines = user.split("\n")
