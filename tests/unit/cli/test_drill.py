@@ -40,7 +40,11 @@ def test_wrong_answers_come_first_and_right_ones_after_them(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
 
     rows = list(drill.paced(rate=2, wrong=10, right=5))
 
@@ -56,7 +60,10 @@ def test_wrong_answers_come_first_and_right_ones_after_them(
 def test_a_drill_without_wrong_answers_says_only_that_the_app_is_well(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    def sleep(seconds: float) -> None:
+        _ = seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
     assert len(list(drill.paced(rate=10, wrong=0, right=1))) == 10
     told = capsys.readouterr().err
     assert ("hallucinates" in told, told.count("well again")) == (False, 1)

@@ -51,7 +51,8 @@ def selectors(node: Any) -> Iterator[Any]:
     parts: list[Any] = [
         getattr(node, part, None) for part in ("expr", "lhs", "rhs", "param", "vector_selector", "vs")
     ]
-    for child in [*parts, *(getattr(node, "args", None) or [])]:
+    arguments: list[Any] = getattr(node, "args", None) or []
+    for child in [*parts, *arguments]:
         if child is not None:
             yield from selectors(child)
 
