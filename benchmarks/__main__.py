@@ -2,6 +2,7 @@
 
 latest.json is flat: `<benchmark>.<measure>` -> number, and `meta.*` -> text (machine, versions, and per benchmark the
 date of its last run). A benchmark that fails leaves its old numbers out, so that no stale number looks fresh.
+Keys begin with the benchmark's name, or with one of `KEYS` where its module has them.
 """
 
 from __future__ import annotations
@@ -96,6 +97,16 @@ def measure(chosen: list[str]) -> tuple[dict[str, Value], list[str]]:
     return found, failed
 
 
+def prefixes(name: str) -> tuple[str, ...]:
+    """How the keys of a benchmark begin: its `KEYS`, or its name."""
+    plain = (f"{name}.",)
+    try:
+        keys: tuple[str, ...] = getattr(importlib.import_module(f"benchmarks.{name}"), "KEYS", plain)
+    except ImportError:  # it failed, or what it needs is not installed
+        return plain
+    return keys
+
+
 def merged(old: dict[str, Value], new: dict[str, Value], ran: list[str]) -> dict[str, Value]:
     """Replace everything of the benchmarks that ran, keep the rest."""
     kept = {key: value for key, value in old.items() if not any(_of(key, name) for name in ran)}
@@ -111,13 +122,19 @@ def merged(old: dict[str, Value], new: dict[str, Value], ran: list[str]) -> dict
 
 
 def _of(key: str, name: str) -> bool:
-    return key.startswith((f"{name}.", f"meta.{name}."))
+    return key.startswith((*prefixes(name), f"meta.{name}."))
+
+
+def measured(key: str, results: dict[str, Value]) -> str:
+    """When the benchmark that wrote `key` ran."""
+    owners = (name for name in (*names(), *SEPARATE) if f"meta.{name}.date" in results and _of(key, name))
+    return str(results.get(f"meta.{next(owners, key.partition('.')[0])}.date", ""))
 
 
 def markdown(results: dict[str, Value]) -> str:
     """The same as a table."""
     rows = [
-        f"| `{key}` | {value:g} | {results.get('meta.' + key.partition('.')[0] + '.date', '')} |"
+        f"| `{key}` | {value:g} | {measured(key, results)} |"
         for key, value in results.items()
         if not isinstance(value, str)
     ]

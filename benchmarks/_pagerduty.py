@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self, cast
 
@@ -101,8 +102,8 @@ class PagerDuty:
             self.arrived.notify_all()
         return (400 if wrong else 202), answer
 
-    def wait(self, action: str, timeout: float, since: int = 0) -> Event:
-        """Return the first event of this kind from position `since`.
+    def wait(self, action: str, timeout: float, *, which: Callable[[Event], bool] = lambda _: True) -> Event:
+        """Return the first event of this kind that `which` accepts.
 
         Raises:
             TimeoutError: none came.
@@ -110,8 +111,8 @@ class PagerDuty:
         deadline = time.monotonic() + timeout
         with self.arrived:
             while True:
-                for event in self.events[since:]:
-                    if event.action == action:
+                for event in self.events:
+                    if event.action == action and which(event):
                         return event
                 left = deadline - time.monotonic()
                 if left <= 0:

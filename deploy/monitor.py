@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -103,6 +104,13 @@ def commands(home: Path, folder: Path, ports: Mapping[str, int]) -> dict[str, li
     }
 
 
+def environ(service: str) -> dict[str, str]:
+    """Our environment with what compose.yml sets for the service; what is set already wins."""
+    compose: Any = yaml.safe_load((ROOT / "deploy/compose.yml").read_text())
+    shipped: dict[str, str] = compose["services"][service].get("environment") or {}
+    return {**shipped, **os.environ}
+
+
 @contextlib.contextmanager
 def servers(home: Path, ports: Mapping[str, int]) -> Generator[dict[str, subprocess.Popen[bytes]]]:
     """Run both until the block ends. Their logs are in `home`.
@@ -115,7 +123,9 @@ def servers(home: Path, ports: Mapping[str, int]) -> Generator[dict[str, subproc
         try:
             for name, command in commands(home, binaries(), ports).items():
                 log = stack.enter_context((home / f"{name}.log").open("wb"))
-                running[name] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+                running[name] = subprocess.Popen(  # noqa: S603
+                    command, env=environ(name), stdout=log, stderr=log, start_new_session=True
+                )
             for name, process in running.items():
                 _ready(f"http://127.0.0.1:{ports[name]}/-/ready", process, home / f"{name}.log")
             yield running

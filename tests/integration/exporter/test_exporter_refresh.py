@@ -22,6 +22,7 @@ from aftercheck_schemas.evaluation import Claim, Evaluation, Verdict
 from aftercheck_worker import exporter
 from aftercheck_worker.exporter import queues
 from aftercheck_worker.exporter.refresher import Refresher
+from aftercheck_worker.exporter.server import Answers, bind
 from aftercheck_worker.intake.keys import Keys
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.storage import database, evaluator, ledger, results, totals
@@ -348,3 +349,34 @@ def until(done: Callable[[], bool], seconds: float = 10) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.mark.req("R26")
+def test_a_scrape_never_touches_postgres(
+    source: exporter.Source, refresher: Refreshing, connection: psycopg.Connection[TupleRow]
+) -> None:
+    def last_query() -> object:
+        rows = connection.execute(
+            "SELECT pid, query_start FROM pg_stat_activity"
+            " WHERE application_name = 'aftercheck-exporter' AND datname = current_database() ORDER BY pid"
+        ).fetchall()
+        assert len(rows) == 1
+        return rows[0]
+
+    found = refresher(source)
+    found.refresh()
+    server = bind("127.0.0.1", 0, Answers(metrics=found.page, live=found.live, ready=found.ready))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        before = last_query()
+        for path in ("metrics", "livez", "readyz") * 5:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/{path}", timeout=5) as reply:
+                assert reply.status == 200
+        assert last_query() == before
+        found.refresh()
+        assert last_query() != before
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# rich is imported where something is printed: a process that prints one line in its life does without its 3 MB.
 
 Json = Annotated[bool, typer.Option("--json", help="Print data as JSON on stdout.")]
 
@@ -25,22 +27,30 @@ DASH: Final = "-"
 
 def data(*, width: int | None = None) -> Console:
     """Console of stdout. In a pipe the width is generous, so that no cell is cut."""
+    from rich.console import Console
+
     wide = width or (None if sys.stdout.isatty() else 200)
     return Console(file=sys.stdout, width=wide, highlight=False, markup=False, emoji=False)
 
 
 def humans() -> Console:
     """Console of stderr."""
+    from rich.console import Console
+
     return Console(file=sys.stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say(message: str, *, style: str = "") -> None:
     """Print a sentence for the human at the terminal."""
+    from rich.text import Text
+
     humans().print(Text(message, style=style))
 
 
 def error(message: str) -> None:
     """Print one error line."""
+    from rich.text import Text
+
     humans().print(Text("error: ", style="bold red") + Text(" ".join(message.split())))
 
 
@@ -53,6 +63,9 @@ def as_json(value: object) -> None:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
     """Print rows as a table on stdout. None is shown as a dash."""
+    from rich.table import Table
+    from rich.text import Text
+
     view = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         view.add_column(heading, overflow="fold")

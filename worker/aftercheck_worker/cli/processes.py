@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import Annotated, Any
@@ -50,7 +51,7 @@ def run_exporter(where: Located, stop: threading.Event) -> None:
 
 
 def _tell_url(url: str) -> None:
-    output.say(f"metrics: {url}/metrics")
+    sys.stderr.write(f"metrics: {url}/metrics\n")  # without rich: see `output`
 
 
 def register(app: typer.Typer) -> None:
@@ -112,7 +113,7 @@ def register(app: typer.Typer) -> None:
 
         Example: DATABASE_URL=postgresql://... aftercheck migrate
         """
-        from aftercheck_worker.storage import migrate as migrations  # noqa: PLC0415 - as in services
+        from aftercheck_worker.storage import migrate as migrations  # as in services
 
         with located(settings.current()) as where:
             before = migrations.current(where.database_url)

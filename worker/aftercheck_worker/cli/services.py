@@ -106,7 +106,7 @@ def require_schema(where: Located) -> None:
     Raises:
         ConfigurationError: the schema is missing or differs.
     """
-    from aftercheck_worker.storage import migrate  # noqa: PLC0415 - brings alembic; the exporter does without
+    from aftercheck_worker.storage import migrate  # brings alembic; the exporter does without
 
     current, head = migrate.current(where.database_url), migrate.head()
     if current == head:

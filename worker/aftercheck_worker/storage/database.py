@@ -78,7 +78,7 @@ def connect(url: str, *, name: str, statement_timeout: float = STATEMENT_SECONDS
 
 def engine(url: str, *, statement_timeout: float = STATEMENT_SECONDS) -> sqlalchemy.Engine:
     """SQLAlchemy engine for the less hot queries: no pool, so that a forked or idle process holds no slot."""
-    import sqlalchemy  # noqa: PLC0415 - 15 MB that the exporter does without
+    import sqlalchemy  # 15 MB that the exporter does without
 
     return sqlalchemy.create_engine(
         sqlalchemy.make_url(url).set(drivername="postgresql+psycopg"),
