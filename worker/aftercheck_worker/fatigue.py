@@ -109,23 +109,33 @@ class _Row(msgspec.Struct, frozen=True):
 Sessions = dict[str, list[_Row]]
 
 
-def report(answers: Iterable[SessionAnswer], *, turns: int = FIRST_TURNS, minimum: int = MIN_SESSIONS) -> Report:
+def report(
+    answers: Iterable[SessionAnswer],
+    *,
+    turns: int = FIRST_TURNS,
+    minimum: int = MIN_SESSIONS,
+    partial: bool = True,
+) -> Report:
     """Compute all slopes and curves.
 
     Args:
         answers: of any apps, in any order.
         turns: K; at least 2.
         minimum: sessions below which no slope is given.
+        partial: the slopes with the other steps held equal too; they cost more than all the rest.
     """
-    chosen = first_turns(answers, turns)
+    apps: dict[str, list[SessionAnswer]] = defaultdict(list)
+    for answer in first_turns(answers, turns):
+        apps[answer.app].append(answer)
     slopes: list[Slope] = []
     curves: list[Curve] = []
-    for app in sorted({answer.app for answer in chosen}):
-        mine = [answer for answer in chosen if answer.app == app]
+    for app, mine in sorted(apps.items()):
         for measure in MEASURES:
             sessions = _sessions(mine, measure)
             for against in AGAINST:
                 found = _slope(app, measure, against, sessions, minimum)
+                if partial and found.slope is not None:
+                    found = msgspec.structs.replace(found, partial=_partial(sessions, AGAINST.index(against)))
                 slopes.append(found)
                 if found.slope is not None:
                     curves.append(_curve(app, measure, against, sessions))
@@ -150,15 +160,25 @@ def slope(sessions: Sequence[Sequence[tuple[float, float]]], confidence: float =
     """Return the within-session slope and half the width of its interval, clustered by session.
 
     Args:
-        sessions: per session its (step, value) pairs.
+        sessions: per session its (step, value) pairs; at least two sessions, each with two different steps.
         confidence: of the interval, below 1.
-
-    Raises:
-        ZeroDivisionError: no session has two different steps.
     """
-    rows = {str(n): [_Row(y, (x, x, x)) for x, y in session] for n, session in enumerate(sessions)}
-    estimate, error, count = _fit(_centred(rows, (0,)))
-    return estimate[0], error * student(confidence, count - 1)
+    moments = [_moments(session) for session in sessions]
+    square = math.fsum(xx for xx, _ in moments)
+    estimate = math.fsum(xy for _, xy in moments) / square
+    # Steps and values are centred inside each session, so its score is sum(x y) - slope sum(x x).
+    meat = math.fsum((xy - estimate * xx) ** 2 for xx, xy in moments)
+    count = len(sessions)
+    error = math.sqrt(meat * count / (count - 1)) / square
+    return estimate, error * student(confidence, count - 1)
+
+
+def _moments(session: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Sums of squares and products around the session's means."""
+    size = len(session)
+    x = sum(step for step, _ in session) / size
+    y = sum(value for _, value in session) / size
+    return sum((step - x) ** 2 for step, _ in session), sum((step - x) * (value - y) for step, value in session)
 
 
 def student(confidence: float, degrees: int) -> float:
@@ -180,34 +200,41 @@ def _sessions(answers: Iterable[SessionAnswer], measure: Measure) -> Sessions:
 
 
 def _slope(app: str, measure: Measure, against: Against, sessions: Sessions, minimum: int) -> Slope:
-    place = AGAINST.index(against)
-    centred = _centred(sessions, (place,))
-    count, answers = len(centred), sum(map(len, centred))
+    pairs = _pairs(sessions, AGAINST.index(against))
+    count, answers = len(pairs), sum(map(len, pairs))
     if count < max(2, minimum):
         return Slope(app=app, measure=measure, against=against, sessions=count, answers=answers)
-    estimate, error, _ = _fit(centred)
-    half = error * student(CONFIDENCE, count - 1)
+    estimate, half = slope(pairs)
     return Slope(
         app=app,
         measure=measure,
         against=against,
         sessions=count,
         answers=answers,
-        slope=estimate[0],
-        low=estimate[0] - half,
-        high=estimate[0] + half,
-        partial=_partial(sessions, place),
+        slope=estimate,
+        low=estimate - half,
+        high=estimate + half,
     )
+
+
+def _pairs(sessions: Sessions, place: int) -> list[list[tuple[float, float]]]:
+    """(step, value) of the sessions in which the step varies; the others tell nothing."""
+    found: list[list[tuple[float, float]]] = []
+    for rows in sessions.values():
+        pairs = [(row.steps[place], row.y) for row in rows if not math.isnan(row.steps[place])]
+        if len({step for step, _ in pairs}) > 1:
+            found.append(pairs)
+    return found
 
 
 def _partial(sessions: Sessions, place: int) -> float | None:
     """Slope with all steps that vary inside sessions entered together."""
-    varying = [n for n in range(len(AGAINST)) if n == place or _centred(sessions, (n,))]
+    varying = [n for n in range(len(AGAINST)) if n == place or _pairs(sessions, n)]
     if len(varying) == 1:
         return None
     varying.sort(key=lambda n: n != place)
     try:
-        return _fit(_centred(sessions, tuple(varying)))[0][0]
+        return _fit(_centred(sessions, tuple(varying)))
     except ZeroDivisionError:
         return None
 
@@ -231,8 +258,8 @@ def _centred(sessions: Sessions, places: tuple[int, ...]) -> _Centred:
     return found
 
 
-def _fit(sessions: _Centred) -> tuple[list[float], float, int]:
-    """Ordinary least squares; the error of the first coefficient clustered by session (CR1).
+def _fit(sessions: _Centred) -> float:
+    """Ordinary least squares over all steps at once; the first coefficient.
 
     Raises:
         ZeroDivisionError: the steps cannot be told apart.
@@ -240,18 +267,7 @@ def _fit(sessions: _Centred) -> tuple[list[float], float, int]:
     size = len(sessions[0][0][0]) if sessions else 0
     rows = [row for session in sessions for row in session]
     gram = [[math.fsum(x[a] * x[b] for x, _ in rows) for b in range(size)] for a in range(size)]
-    moment = [math.fsum(x[a] * y for x, y in rows) for a in range(size)]
-    estimate = _solve(gram, moment)
-    bread = _solve(gram, [1.0] + [0.0] * (size - 1))
-    meat = 0.0
-    for session in sessions:
-        score = [0.0] * size
-        for x, y in session:
-            residual = y - sum(b * value for b, value in zip(estimate, x, strict=True))
-            score = [s + value * residual for s, value in zip(score, x, strict=True)]
-        meat += sum(b * s for b, s in zip(bread, score, strict=True)) ** 2
-    count = len(sessions)
-    return estimate, math.sqrt(meat * count / (count - 1)), count
+    return _solve(gram, [math.fsum(x[a] * y for x, y in rows) for a in range(size)])[0]
 
 
 def _solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:

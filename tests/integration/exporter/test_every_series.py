@@ -37,6 +37,7 @@ def test_every_metric_is_in_a_live_scrape(database_url: str, redis_url: str) -> 
         client.zadd(queues.cold_key("default"), {"bucket": time.time() * 1000 - 5000})
     source = exporter.Source(database_url=database_url, redis_url=redis_url, broker_url=redis_url, tenant="default")
     refresher = Refresher(source, seconds=5, stall_seconds=60, label_values=100)
+    assert refresher.patterns.read()
     refresher.refresh()
     refresher.close()
 

@@ -6,6 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from aftercheck_worker import exporter
+from aftercheck_worker.exporter.patterns import Patterns
+from aftercheck_worker.exporter.reading import Fatigue
 from aftercheck_worker.exporter.refresher import Refresher
 from aftercheck_worker.storage import database, evaluator
 from tests.integration.exporter.sessions import SESSIONS, write
@@ -23,6 +25,7 @@ def test_slopes_and_curves_reach_the_scrape(database_url: str, redis_url: str) -
         write(connection, "small", recorded=True, sessions=20)
     source = exporter.Source(database_url=database_url, redis_url=redis_url, broker_url=redis_url, tenant="default")
     refresher = Refresher(source, seconds=5, stall_seconds=60, label_values=100)
+    assert refresher.patterns.read()
     refresher.refresh()
     refresher.close()
     samples = {
@@ -44,3 +47,13 @@ def test_slopes_and_curves_reach_the_scrape(database_url: str, redis_url: str) -
         assert curve == pytest.approx([1, 1, 0.5, 0.5])
     assert samples["aftercheck_fatigue_sessions", "small", "faithfulness", "turn", ""] == 20
     assert ("aftercheck_fatigue_slope", "small", "faithfulness", "turn", "") not in samples
+
+
+def test_a_postgres_that_does_not_answer_leaves_no_old_slope(database_url: str) -> None:
+    patterns = Patterns(database_url, "default")
+    assert patterns.read()
+    assert patterns.latest().slopes
+    patterns._url = "postgresql://nobody@127.0.0.1:1/none"
+
+    assert not patterns.read()
+    assert patterns.latest() == Fatigue()

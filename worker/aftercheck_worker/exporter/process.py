@@ -35,6 +35,7 @@ def run(
     host, port = server.server_address[:2]
     threads = [
         threading.Thread(target=refresher.run, args=(stop,), name="refresher", daemon=True),
+        threading.Thread(target=refresher.patterns.run, args=(stop,), name="patterns", daemon=True),
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="http", daemon=True),
     ]
     for thread in threads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +18,8 @@ from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.exporter import queues, store
 from aftercheck_worker.exporter.exposition import ReadingCollector, render
 from aftercheck_worker.exporter.health import Health, Progress, Watch
-from aftercheck_worker.exporter.reading import Fatigue, QueueReading, Reading, StoreReading
+from aftercheck_worker.exporter.patterns import Patterns
+from aftercheck_worker.exporter.reading import QueueReading, Reading, StoreReading
 from aftercheck_worker.exporter.server import Page
 from aftercheck_worker.storage import database
 
@@ -27,8 +27,6 @@ _T = TypeVar("_T")
 logger = logging.getLogger(__name__)
 
 MIN_PAUSE: Final = 0.05
-FATIGUE_SECONDS: Final = 600.0
-"""Between two readings of the fatigue slopes: they look at days, and cost more than all the rest."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +57,7 @@ class Refresher:
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._queues = queues.Reader(source.redis_url, source.broker_url, source.tenant)
         self._reported: dict[str, str] = {}
-        self._fatigue, self._fatigue_due = Fatigue(), -math.inf
+        self.patterns = Patterns(source.database_url, source.tenant)
 
     def page(self) -> Page:
         """Return the newest scrape."""
@@ -123,18 +121,7 @@ class Refresher:
             )
             self._connection.autocommit = True
         found = store.read(self._connection, self._source.tenant)
-        return msgspec.structs.replace(found, fatigue=self._slopes(self._connection))
-
-    def _slopes(self, connection: psycopg.Connection[TupleRow]) -> Fatigue:
-        """Read the fatigue slopes when they are due. One that takes too long is absent, and costs nothing else."""
-        if self._clock() >= self._fatigue_due:
-            self._fatigue_due = self._clock() + FATIGUE_SECONDS
-            try:
-                self._fatigue = store.read_fatigue(connection, self._source.tenant)
-            except psycopg.errors.QueryCanceled:
-                self._fatigue = Fatigue()
-                logger.warning("The fatigue slopes took too long; they are absent", extra={"action": "fatigue_slow"})
-        return self._fatigue
+        return msgspec.structs.replace(found, fatigue=self.patterns.latest())
 
     def _drop_connection(self) -> None:
         if self._connection is not None:

@@ -49,6 +49,7 @@ GROUP BY app, environment, evaluator, quality
 """
 
 FATIGUE_DAYS: Final = 7
+FATIGUE_ROWS: Final = 30_000
 RECENT_SECONDS: Final = 1800
 RECENT_ROWS: Final = 10_000
 """Newest answers that the two statements below look at, so that they cost the same at any traffic."""
@@ -147,7 +148,7 @@ def read_fatigue(connection: psycopg.Connection[TupleRow], tenant: str) -> Fatig
         psycopg.Error: Postgres does not answer, or the statement took too long.
     """
     since = datetime.now(UTC) - timedelta(days=FATIGUE_DAYS)
-    found = fatigue.report(sessions.answers(connection, tenant, since))
+    found = fatigue.report(sessions.answers(connection, tenant, since, limit=FATIGUE_ROWS), partial=False)
     return Fatigue(
         slopes=tuple(
             Slope(
