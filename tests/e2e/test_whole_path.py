@@ -121,6 +121,8 @@ def test_a_second_run_keeps_the_data_and_ctrl_c_leaves_nothing(home: Path) -> No
         assert shown["funnel"]["sampled"] == 24  # of this run
         both = 'aftercheck_traces_sampled_total{app="demo-rag",environment="",origin="production"} 48.0'
         until(lambda: both in fetch(shown["metrics"]), 30)
+        guilty = next(line["trace_id"] for line in shown["answers"] if line["outcome"] == "ungrounded")
+        until(lambda: answers(f"{shown['page']}/ui/traces/{guilty}"))
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

@@ -16,8 +16,8 @@ import typer
 from psycopg.rows import TupleRow
 from rich.text import Text
 
-from aftercheck_worker import settings
-from aftercheck_worker.cli import funnel, output, program, stats
+from aftercheck_worker import funnel, settings
+from aftercheck_worker.cli import output, page, program, stats
 from aftercheck_worker.cli.children import Children
 from aftercheck_worker.cli.services import Located, located
 from aftercheck_worker.demo import model, rows, scrape, verdicts
@@ -27,11 +27,12 @@ from aftercheck_worker.storage import database, migrate, totals
 APP: Final = "demo-rag"
 DEADLINE_SECONDS: Final = 90.0
 POLL_SECONDS: Final = 0.1
+LOOPBACK: Final = "127.0.0.1"
 STYLES: Final = {"supported": "green", "contradicted": "red", "not_found": "red", "unclear": "yellow"}
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo found. Seconds count from the start of the command."""
+    """What the demo found. Seconds count from the start of the command; `page` answers with --stay only."""
 
     first_verdict_s: float | None
     seconds: float
@@ -40,6 +41,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     funnel: funnel.Funnel
     gauges: dict[str, float]
     metrics: str
+    page: str
 
 
 class Run:
@@ -53,7 +55,10 @@ class Run:
         self.traces: dict[str, str] = {}
         port = free_port(where.settings.exporter_host, where.settings.exporter_port)
         self.metrics = f"http://{where.settings.exporter_host}:{port}/metrics"
+        self.page = f"http://{LOOPBACK}:{free_port(LOOPBACK, where.settings.api_port)}"
         self.environ = where.child_environ(
+            AFTERCHECK_API_HOST=LOOPBACK,
+            AFTERCHECK_API_PORT=self.page.rpartition(":")[2],
             AFTERCHECK_DEV="1",
             AFTERCHECK_EXPORTER_PORT=str(port),
             AFTERCHECK_EXPORTER_REFRESH_SECONDS="1",
@@ -232,6 +237,7 @@ def perform(where: Located, *, quiet: bool) -> Iterator[tuple[Run, Children, Res
             funnel=funnel.build(fresh, stats.in_flight(connection, tenant, APP), app=APP),
             gauges=seen,
             metrics=run.metrics,
+            page=run.page,
         )
         yield run, children, result
 
@@ -253,8 +259,21 @@ def tell(result: Result) -> None:
     worst = next((a for a in result.answers if a["outcome"] == "ungrounded"), result.answers[0])
     console.print()
     console.print(f"Next:  aftercheck explain {worst['trace_id']}    why one answer was judged as it was")
+    console.print("       aftercheck demo --stay        the page: from an alert's link to the guilty claim")
     console.print("       aftercheck up                 the same on your own app: aftercheck.init('my-app')")
     console.print("       docs/tutorial/first-verdict.md")
+
+
+def keep(children: Children, result: Result) -> None:
+    """Serve the page too, say where it is, and stay until a signal or the end of a child."""
+    children.start("serve")
+    page.wait(result.page, children)
+    output.say(f"Metrics: {result.metrics}")
+    output.say(f"Page: {page.incident(result.page, APP)}")
+    output.say("The page opens where an alert's link leads. Ctrl-C stops everything.")
+    while True:
+        children.check()
+        time.sleep(0.5)
 
 
 def register(app: typer.Typer) -> None:
@@ -262,7 +281,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def demo(
-        stay: Annotated[bool, typer.Option("--stay", help="Keep everything running until Ctrl-C.")] = False,
+        stay: Annotated[bool, typer.Option("--stay", help="Keep all running, with the page, until Ctrl-C.")] = False,
         json: output.Json = False,
     ) -> None:
         """Watch labelled answers of a small RAG app being checked; needs no key, no GPU, no Docker.
@@ -279,10 +298,7 @@ def register(app: typer.Typer) -> None:
                 else:
                     tell(result)
                 if stay:
-                    output.say(f"Still running: {result.metrics}. Ctrl-C stops everything.")
-                while stay:
-                    children.check()
-                    time.sleep(0.5)
+                    keep(children, result)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -10,8 +10,8 @@ import typer
 from psycopg.rows import TupleRow
 
 from aftercheck_schemas.wire import stream_key
-from aftercheck_worker import settings
-from aftercheck_worker.cli import funnel, output
+from aftercheck_worker import funnel, settings
+from aftercheck_worker.cli import output
 from aftercheck_worker.cli.services import Located, located, postgres, redis_reported, valkey
 from aftercheck_worker.exporter import queues
 from aftercheck_worker.storage import totals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aftercheck_worker.cli import funnel
+from aftercheck_worker import funnel
 from aftercheck_worker.storage import totals
 from aftercheck_worker.storage.totals import Total, TotalKey
 
