@@ -183,7 +183,7 @@ class Watcher:
             payload = event.body.get("payload", {})
             about = f"{payload.get('severity', '')} {payload.get('class', '')} {payload.get('component', '')}".strip()
             self._say(f"PAGERDUTY {event.action:<8} {about or '(same incident)'}, dedup_key {event.dedup_key[:12]}")
-            links: list[dict[str, str]] = event.body.get("links") or []
+            links: list[dict[str, str]] = event.body.get("links") or [] if event.action == "trigger" else []
             for link in links:
                 self._say(f"          {link['text']}: {link['href']}")
         self._events = len(self._pager.events)

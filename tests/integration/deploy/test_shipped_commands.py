@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,28 @@ def test_valkey_starts_with_the_flags_of_compose_and_keeps_queues(tmp_path: Path
     assert isinstance(told, dict)
     assert (told["maxmemory-policy"], int(told["maxmemory"] or 0)) == ("noeviction", 2 * 2**30)
     assert (told["appendonly"], told["appendfsync"], told["save"]) == ("yes", "everysec", "")
+
+
+def test_the_wheel_builds_from_what_the_image_copies(tmp_path: Path) -> None:
+    """`pip install .` inside the image sees these files alone."""
+    root = DEPLOY.parent
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    copied = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
+    for name in copied:
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (root / name).is_dir() else shutil.copy
+        copy(root / name, tmp_path / "src" / name)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
+    done = subprocess.run(command, cwd=tmp_path / "src", capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as found:
+        names = found.namelist()
+    for part in ("aftercheck/command.py", "aftercheck_schemas/", "aftercheck_worker/migrations/versions/"):
+        assert any(name.startswith(part) for name in names), part
+    assert "aftercheck_worker/runbooks/FaithfulnessLow.md" in names
 
 
 def test_prometheus_and_alertmanager_accept_what_is_mounted(tmp_path: Path) -> None:
