@@ -54,4 +54,4 @@ def test_links_lead_somewhere_and_make_targets_exist(page: Path) -> None:
 
     for link in re.findall(r"\]\(([^)#\s]+)\)", text):
         assert link.startswith("http") or (page.parent / link).exists(), link
-    assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.M)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.M)) <= targets
