@@ -16,6 +16,7 @@ from aftercheck_schemas import wire
 from aftercheck_worker.cli import application
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.storage import database, dead_letters, totals
+from tests.integration.exporter import sessions
 
 pytestmark = pytest.mark.integration
 
@@ -190,3 +191,24 @@ def test_fatigue_says_what_is_missing_and_writes_its_picture(
     assert (code, "Not enough sessions" in err) == (0, True)
     assert "Not enough sessions" in (tmp_path / "fatigue.svg").read_text("utf-8")
     assert run(capsys, "fatigue", "--picture", str(tmp_path / "nowhere" / "f.svg"))[0] == 65
+
+
+@pytest.mark.req("R30")
+def test_fatigue_reports_a_fall_as_a_pattern(
+    capsys: pytest.CaptureFixture[str], connection: psycopg.Connection[TupleRow], tmp_path: Path
+) -> None:
+    sessions.write(connection, "tired", recorded=True)
+
+    _, out, _ = run(capsys, "fatigue", "--app", "tired", "--json")
+    found = {(one["measure"], one["against"]): one for one in json.loads(out)["slopes"]}
+    assert found["faithfulness", "turn"]["slope"] == pytest.approx(-0.2)
+    assert found["faithfulness", "turn"]["sessions"] == sessions.SESSIONS
+    # Turn and context size grow together, so that neither can be told from the other.
+    assert found["faithfulness", "turn"]["partial"] is None
+
+    code, out, err = run(capsys, "fatigue", "--app", "tired", "--picture", str(tmp_path / "f.svg"))
+    assert (code, "-0.2000" in out) == (0, True)
+    assert "tired: faithfulness falls by 0.2 per turn" in err
+    assert "A pattern, not a cause." in err
+    assert (tmp_path / "f.svg").read_text("utf-8").count("<circle") > 10
+    assert json.loads(run(capsys, "fatigue", "--app", "nobody", "--json")[1])["slopes"] == []
