@@ -19,7 +19,7 @@ KEYS: Final = ("judge.attack_",)
 
 def run() -> dict[str, float]:
     evaluator = resolve("default", current())
-    chosen = [
+    chosen: list[tuple[_attacks.Pair, _attacks.Attack, _attacks.Position]] = [
         (pair, attack, position)
         for pair in _attacks.pairs()
         for attack in _attacks.attacks()

@@ -96,7 +96,9 @@ async def _read(reader: asyncio.StreamReader) -> dict[str, object] | None:
     headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields if field)}
     assert headers["authorization"].startswith("Bearer ")
     request = cast("dict[str, object]", json.loads(await reader.readexactly(int(headers["content-length"]))))
-    assert {"model", "messages", "max_tokens", "temperature"} <= set(request)
+    warm, thinking = {"max_tokens", "temperature"}, {"max_completion_tokens"}
+    assert {"model", "messages", "seed"} <= set(request)
+    assert set(request) & (warm | thinking) in (warm, thinking)
     return request
 
 

@@ -181,3 +181,22 @@ def test_the_probe_finds_the_strictest_mode(accepted: str) -> None:
 
     with serving(script) as server:
         assert asyncio.run(probe(endpoint(server.url))).mode == accepted
+
+
+def test_the_probe_finds_a_model_that_takes_no_temperature() -> None:
+    def script(number: int, request: dict[str, object]) -> Reply:
+        return Reply(status=400) if "temperature" in request else Reply(content='{"ok": true}')
+
+    with serving(script) as server:
+        found = asyncio.run(probe(endpoint(server.url)))
+        assert ask(found).text == '{"ok": true}'
+        assert (found.mode, found.temperature) == ("json_schema", False)
+        assert {"max_completion_tokens", "seed"} <= set(server.requests[-1])
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_the_probe_stops_at_a_wrong_key_or_name(status: int) -> None:
+    with serving(lambda n, request: Reply(status=status)) as server:
+        with pytest.raises(GeneratorError, match=str(status)):
+            asyncio.run(probe(endpoint(server.url)))
+        assert len(server.requests) == 1

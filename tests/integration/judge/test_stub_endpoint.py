@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -15,10 +14,11 @@ import pytest
 from aftercheck_schemas import Claim, Interaction, Judgement, Passage
 from aftercheck_worker.judge import Judge, JudgePlan
 from aftercheck_worker.judge.stub import Stub
-from aftercheck_worker.judge.stub.server import application, run
+from aftercheck_worker.judge.stub.server import application
 from aftercheck_worker.models.base import GeneratorError
 from aftercheck_worker.models.openai_compatible import Endpoint, Mode, OpenAICompatible, probe
 from aftercheck_worker.stages.judging import prompts
+from tests.integration.judge.serving import serving
 
 pytestmark = pytest.mark.integration
 
@@ -34,25 +34,10 @@ INTERACTION = Interaction(
 
 
 @contextmanager
-def serving(stub: Stub, *, accepts: Mode = "json_schema", key: str = "") -> Generator[str]:
-    """Run the endpoint on a free port for the length of a block."""
-    stop, up, urls = threading.Event(), threading.Event(), list[str]()
-
-    def ready(url: str) -> None:
-        urls.append(url)
-        up.set()
-
-    app = application(stub, accepts=accepts, key=key)
-    thread = threading.Thread(
-        target=run, args=(app,), kwargs={"host": "127.0.0.1", "port": 0, "stop": stop, "ready": ready}
-    )
-    thread.start()
-    assert up.wait(30)
-    try:
-        yield urls[0]
-    finally:
-        stop.set()
-        thread.join(20)
+def stub(answers: Stub, *, accepts: Mode = "json_schema", key: str = "") -> Generator[str]:
+    """Run the endpoint for the length of a block."""
+    with serving(application(answers, accepts=accepts, key=key)) as url:
+        yield url
 
 
 def judged(endpoint: Endpoint) -> Judgement:
@@ -67,7 +52,7 @@ def judged(endpoint: Endpoint) -> Judgement:
 
 
 def test_a_whole_answer_is_judged_over_http() -> None:
-    with serving(Stub(), key="k") as url:
+    with stub(Stub(), key="k") as url:
         found = judged(Endpoint(url=url, model="stub-honest", key="k"))
 
     assert [claim.status for claim in found.claims] == ["supported", "contradicted"]
@@ -78,7 +63,7 @@ def test_a_whole_answer_is_judged_over_http() -> None:
 
 @pytest.mark.parametrize("accepts", ["json_schema", "json_object", "plain"])
 def test_the_probe_finds_what_is_accepted(accepts: Mode) -> None:
-    with serving(Stub(), accepts=accepts) as url:
+    with stub(Stub(), accepts=accepts) as url:
         found = asyncio.run(probe(Endpoint(url=url, model="m")))
         reply = judged(found)
 
@@ -87,7 +72,7 @@ def test_the_probe_finds_what_is_accepted(accepts: Mode) -> None:
 
 
 def test_a_wrong_key_is_refused() -> None:
-    with serving(Stub(), key="right") as url, pytest.raises(GeneratorError, match="401"):
+    with stub(Stub(), key="right") as url, pytest.raises(GeneratorError, match="401"):
         judged(Endpoint(url=url, model="m", key="wrong"))
 
 
@@ -105,7 +90,7 @@ def test_what_is_no_sound_request_is_refused() -> None:
         good | {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": {}}}},
     ]
     headers = {"authorization": "Bearer x"}
-    with serving(Stub()) as url, httpx.Client(base_url=url, headers=headers) as client:
+    with stub(Stub()) as url, httpx.Client(base_url=url, headers=headers) as client:
         found = [client.post("/chat/completions", json=one).status_code for one in bad]
         accepted = client.post("/chat/completions", json=good)
         again = client.post("/chat/completions", json=good)
@@ -128,7 +113,7 @@ def test_what_is_no_sound_request_is_refused() -> None:
     ],
 )
 def test_faults_of_transport_have_a_reason(fault: str, reason: str) -> None:
-    with serving(Stub("faulty", faults=[fault])) as url:
+    with stub(Stub("faulty", faults=[fault])) as url:
         endpoint = Endpoint(url=url, model="m", total=1.5 if reason == "deadline" else 30, attempts=1)
         with pytest.raises(GeneratorError) as caught:
             judged(endpoint)
@@ -139,7 +124,7 @@ def test_faults_of_transport_have_a_reason(fault: str, reason: str) -> None:
 @pytest.mark.req("F21")
 @pytest.mark.parametrize("fault", ["fenced", "prose", "malformed", "truncated"])
 def test_faults_of_form_are_read_or_asked_again(fault: str) -> None:
-    with serving(Stub("faulty", faults=[fault, *["none"] * 20])) as url:
+    with stub(Stub("faulty", faults=[fault, *["none"] * 20])) as url:
         found = judged(msgspec.structs.replace(Endpoint(url=url, model="m"), concurrency=1))
 
     assert [claim.status for claim in found.claims] == ["supported", "contradicted"]

@@ -20,8 +20,9 @@ from aftercheck_worker.errors import ConfigurationError
 from aftercheck_worker.judge.stub.asked import Unsound, read
 from aftercheck_worker.judge.stub.generator import CHARS_PER_TOKEN, name
 from aftercheck_worker.judge.stub.modes import Reply, Reused, Stub
-from aftercheck_worker.models.openai_compatible import MODES as FORMATS
-from aftercheck_worker.models.openai_compatible import Mode as Format
+from aftercheck_worker.models.endpoint import MODES as FORMATS
+from aftercheck_worker.models.endpoint import PROBE_SYSTEM
+from aftercheck_worker.models.endpoint import Mode as Format
 from aftercheck_worker.stages.judging.schemas import SCHEMAS
 
 MAX_BODY: Final = 4 * 1024 * 1024
@@ -56,7 +57,8 @@ class Chat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model: str
     messages: Annotated[list[Message], msgspec.Meta(min_length=2, max_length=2)]
-    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=65_536)] | None = None
+    max_completion_tokens: Annotated[int, msgspec.Meta(ge=1, le=65_536)] | None = None
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] = 0.0
     seed: int = 0
     response_format: ResponseFormat | None = None
@@ -118,7 +120,9 @@ def run(
     Raises:
         ConfigurationError: the address cannot be bound.
     """
-    config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, lifespan="off"
+    )
     server = uvicorn.Server(config)
     try:
         socket = config.bind_socket()
@@ -140,6 +144,8 @@ def run(
 def _accepted(chat: Chat, accepts: Format) -> None:
     if [message.role for message in chat.messages] != ["system", "user"]:
         raise Unsound("the messages are not system, then user")
+    if (chat.max_tokens is None) == (chat.max_completion_tokens is None):
+        raise Unsound("there is not exactly one limit of tokens")
     asked = chat.response_format.type if chat.response_format else "plain"
     if asked != "text" and FORMATS.index("plain" if asked == "plain" else asked) < FORMATS.index(accepts):
         raise Unsound(f"response_format {asked} is not supported here")
@@ -148,7 +154,7 @@ def _accepted(chat: Chat, accepts: Format) -> None:
 def _answer(stub: Stub, chat: Chat) -> Reply:
     """The reply; the probe for the structured-output mode is no prompt and gets what it asks for."""
     system, user = (message.content for message in chat.messages)
-    if system == 'Reply with {"ok": true}.':
+    if system == PROBE_SYSTEM:
         return Reply(text='{"ok": true}')
     asked = read(system, user)
     form = chat.response_format
