@@ -187,8 +187,11 @@ def _targets(trial: Trial, found: Sequence[Claim]) -> Iterator[Claim]:
 
 def _worst(verdicts: Sequence[Verdict], target: set[str]) -> ClaimStatus | None:
     """The status of a twin that was cut into several claims: supported only when all of them are."""
-    statuses: list[ClaimStatus] = [verdict.status for verdict in verdicts if verdict.claim_id in target]
-    return next((status for status in statuses if status != "supported"), statuses[0] if statuses else None)
+    statuses = [verdict.status for verdict in verdicts if verdict.claim_id in target]
+    for status in statuses:
+        if status != "supported":
+            return status
+    return statuses[0] if statuses else None
 
 
 def _lines(name: str) -> list[str]:
