@@ -1,6 +1,6 @@
 """Fatigue (R30): does quality fall from step to step inside a session? Pure statistics. A pattern, not a cause.
 
-Two traps, both measured (tests/unit/worker/test_fatigue.py):
+Two traps, both measured (`python -m benchmarks fatigue`):
 
 - Pooled over sessions, hard sessions that are simply longer look like fatigue. So every slope is taken inside the
   sessions: measure and step minus their session means.

@@ -2,95 +2,48 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Callable
 
 import pytest
 
 from aftercheck_worker import fatigue
 from aftercheck_worker.storage.sessions import SessionAnswer
-
-LEAVE_AFTER_BAD = 0.6
-LEAVE_ANYHOW = 0.05
-LONGEST = 12
-Value = Callable[[random.Random, int], float]
+from benchmarks import fatigue as simulation
 
 
 def answer(session: int, turn: int, faithfulness: float | None, **fields: object) -> SessionAnswer:
     return SessionAnswer(app="shop", session=str(session), turn=turn, faithfulness=faithfulness, **fields)  # type: ignore[arg-type]
 
 
-def level(value: float) -> Value:
-    return lambda rng, turn: value
-
-
-def simulate(rng: random.Random, sessions: int, good: Value, *, bad_leaves: float) -> list[SessionAnswer]:
-    """Users who may leave after each answer, more likely after a bad one. Sessions differ in difficulty."""
-    found: list[SessionAnswer] = []
-    for session in range(sessions):
-        hard = rng.gauss(0, 0.1)
-        for turn in range(1, LONGEST + 1):
-            fine = rng.random() < min(1.0, max(0.0, good(rng, turn) + hard))
-            found.append(answer(session, turn, float(fine)))
-            if rng.random() < (LEAVE_ANYHOW if fine else bad_leaves):
-                break
-    return found
-
-
-def rejects(answers: list[SessionAnswer], *, whole: bool, confidence: float) -> bool:
-    chosen = answers if whole else fatigue.first_turns(answers, fatigue.FIRST_TURNS)
-    by_session: dict[str, list[tuple[float, float]]] = {}
-    for one in chosen:
-        by_session.setdefault(one.session, []).append((float(one.turn), one.faithfulness or 0.0))
-    slope, half = fatigue.slope([pairs for pairs in by_session.values() if len(pairs) > 1], confidence)
-    return abs(slope) > half
-
-
-def rejection_rate(*, whole: bool, bad_leaves: float, runs: int, seed: int, confidence: float = 0.95) -> float:
-    rng = random.Random(seed)
-    tests = [
-        rejects(simulate(rng, 300, level(0.75), bad_leaves=bad_leaves), whole=whole, confidence=confidence)
-        for _ in range(runs)
-    ]
-    return sum(tests) / runs
+def seeded() -> int:
+    seed = random.randrange(2**32)
+    print("seed", seed)  # noqa: T201 - to repeat a failure
+    return seed
 
 
 @pytest.mark.req("R30")
-def test_users_who_leave_after_a_bad_answer_are_no_fatigue() -> None:
-    """Quality does not depend on the turn. Nominal 5 %: the first turns keep it, the whole session does not."""
-    seed = random.randrange(2**32)
-    print("seed", seed)  # noqa: T201 - to repeat a failure
-    runs = 300
-    first = rejection_rate(whole=False, bad_leaves=LEAVE_AFTER_BAD, runs=runs, seed=seed)
-    whole = rejection_rate(whole=True, bad_leaves=LEAVE_AFTER_BAD, runs=runs, seed=seed)
+@pytest.mark.parametrize("scenario", ["leave_after_bad", "leave_satisfied"])
+def test_users_who_leave_are_no_fatigue(scenario: str) -> None:
+    """Quality does not depend on the turn. Nominal 5 %: the first turns keep it."""
+    leaving, seed, runs = simulation.SCENARIOS[scenario], seeded(), 200
 
-    # 5 % plus five standard errors of 300 runs; the whole session is far above any bound.
-    assert first < 0.05 + 5 * math.sqrt(0.05 * 0.95 / runs), first
-    assert whole > 0.8, whole
+    share = simulation.rate(lambda _: simulation.LEVEL, leaving, whole=False, runs=runs, seed=seed)
+
+    assert share < 0.05 + 5 * simulation.standard_error(0.05, runs), share
 
 
 @pytest.mark.req("R30")
-def test_satisfied_users_who_leave_are_no_recovery() -> None:
-    """The mirror: users leave after a good answer. No slope in either direction."""
-    seed = random.randrange(2**32)
-    print("seed", seed)  # noqa: T201 - to repeat a failure
-    runs = 200
+def test_whole_sessions_would_call_it_fatigue_nearly_always() -> None:
+    leaving = simulation.SCENARIOS["leave_after_bad"]
+    share = simulation.rate(lambda _: simulation.LEVEL, leaving, whole=True, runs=60, seed=seeded())
 
-    def run(rng: random.Random) -> bool:
-        return rejects(simulate(rng, 300, level(0.75), bad_leaves=0.0), whole=False, confidence=0.95)
-
-    rng = random.Random(seed)
-    rate = sum(run(rng) for _ in range(runs)) / runs
-    assert rate < 0.05 + 5 * math.sqrt(0.05 * 0.95 / runs), rate
+    assert share > 0.8, share
 
 
 @pytest.mark.req("R30")
 def test_a_true_decline_is_found() -> None:
-    seed = random.randrange(2**32)
-    print("seed", seed)  # noqa: T201 - to repeat a failure
-    rng = random.Random(seed)
-    answers = simulate(rng, 1000, lambda _, turn: 0.85 - 0.1 * turn, bad_leaves=LEAVE_ANYHOW)
+    leaving = simulation.Leaving(0.05, 0.05)
+    answers = simulation.simulate(random.Random(seeded()), lambda turn: 0.85 - 0.1 * turn, leaving, 1000)
 
     found = next(
         one for one in fatigue.report(answers).slopes if (one.measure, one.against) == ("faithfulness", "turn")

@@ -32,7 +32,7 @@ TITLES: Final[dict[Against, str]] = {
 def svg(report: Report) -> str:
     """Return the picture; without any curve it says so."""
     apps = sorted({curve.app for curve in report.curves})
-    width, height = WIDTH * len(AGAINST), HEIGHT * max(1, len(apps)) + 30
+    width, height = WIDTH * len(AGAINST), HEIGHT * max(1, len(apps)) + 44
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {FONT}>',
         "<title>Quality inside sessions: a pattern, not a cause</title>",
@@ -45,7 +45,7 @@ def svg(report: Report) -> str:
             parts += [f'<g transform="{moved}">', *_panel(f"{app} {TITLES[against]}", curves), "</g>"]
     if not apps:
         parts.append(_text(12, 40, f"Not enough sessions: at least {report.minimum} are needed."))
-    parts += [f'<g transform="translate(0,{height - 14})">', *_legend(report.turns), "</g>", "</svg>"]
+    parts += [f'<g transform="translate(0,{height - 30})">', *_legend(report.turns), "</g>", "</svg>"]
     return "\n".join(parts) + "\n"
 
 
@@ -92,7 +92,7 @@ def _legend(turns: int) -> Iterator[str]:
         yield _text(place + 28, 4, measure.replace("_", " "))
         place += 150
     told = f"first {turns} turns of sessions with more; session differences taken out; a pattern, not a cause"
-    yield _text(place, 4, told, colour="#444444")
+    yield _text(LEFT, 22, told, colour="#444444")
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "start", colour: str = "#111111", weight: str = "") -> str:
