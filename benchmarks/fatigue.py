@@ -1,7 +1,7 @@
 """How often the fatigue slope is wrong, by simulation (R30): quality does not depend on the turn, but users leave.
 
 Per scenario the share of runs in which a two-sided 95 % test rejects "no slope": over the first turns of sessions
-that went on, as `aftercheck fatigue` reads them, and over whole sessions, as one would read them first. Nominal: 0.05.
+that went on, as `aftercheck fatigue` reads them, and over whole sessions, as one would read them first. Nominal: .05.
 """
 
 from __future__ import annotations
