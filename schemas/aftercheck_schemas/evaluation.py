@@ -67,6 +67,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         confidence: 0..1, of `status`.
         supported_probability: calibrated 0..1, None for methods that have none.
         reason: a short code such as `number_mismatch`, `no_evidence_pool`, `conflicting_sources`.
+        conflict: a check convicted what the verifier supports; sends the claim to a judge.
     """
 
     claim_id: str
@@ -76,6 +77,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     supported_probability: float | None = None
     reason: str = ""
     decided_by: DecidedBy = "verifier"
+    conflict: bool = False
 
 
 class CitationFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -155,6 +157,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         hallucinated: at least one verifiable claim contradicted or not_found.
         critical: hallucinated claims of high severity or of a type that requires a source.
         flagged: hallucinated, or conflicting sources, a misattributed citation, or a self-contradiction.
+        decided_by: who had the last word: `judge` when it decided a claim, `verifier_fallback` when it should have.
         risk, action: contract v1 (R12). risk_v2: max(burden, critical).
         evaluator: bounded name. evaluator_version: sha256 hex over all that can change a verdict.
         quality: `smoke` for the lexical baseline (kept out of alerts), `standard` otherwise.
@@ -183,3 +186,4 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     evaluator_version: str
     quality: Literal["smoke", "standard"] = "standard"
     complete: bool = True
+    decided_by: DecidedBy = "verifier"

@@ -188,10 +188,22 @@ def send_check(ids: Sequence[int], high: bool = False) -> None:
         DependencyUnavailable: the broker does not take the message. Nothing is lost: the rows stay pending in
             Postgres and the reconciler sends them again.
     """
-    queue = QUEUE_HIGH if high else QUEUE_SHADOW
+    _send(CHECK, ids, QUEUE_HIGH if high else QUEUE_SHADOW)
+
+
+def send_judge(ids: Sequence[int]) -> None:
+    """Send ids of answers in the state `judging` to the judge, at most 32 per message.
+
+    Raises:
+        DependencyUnavailable: the broker does not take the message; at their deadline the verifier's word is final.
+    """
+    _send(JUDGE, ids, QUEUE_JUDGE)
+
+
+def _send(name: str, ids: Sequence[int], queue: str) -> None:
     for start in range(0, len(ids), MAX_IDS):
         try:
-            app.send_task(CHECK, args=[list(ids[start : start + MAX_IDS])], queue=queue, retry=False)
+            app.send_task(name, args=[list(ids[start : start + MAX_IDS])], queue=queue, retry=False)
         except (OperationalError, redis.RedisError, OSError) as error:
             raise DependencyUnavailable(
                 "The broker took no message", why=str(error)[:200], fix="check REDIS_URL and that Redis is up"
@@ -236,8 +248,12 @@ def on_logging_setup(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def work(settings: Settings) -> None:
+def work(settings: Settings, queues: Sequence[str] = (QUEUE_HIGH, QUEUE_SHADOW)) -> None:
     """Run a Celery worker in this process until SIGTERM. Models are loaded in its spawned child, never here.
+
+    Args:
+        settings: of this process.
+        queues: what it takes. Checks and the judge have a process each: a judge waits, a check computes.
 
     Raises:
         ConfigurationError: the settings lose work, see `verify`.
@@ -249,7 +265,7 @@ def work(settings: Settings) -> None:
             "--quiet",  # no banner
             "worker",
             "--queues",
-            f"{QUEUE_HIGH},{QUEUE_SHADOW}",
+            ",".join(queues),
             "--hostname",
             f"aftercheck-{os.getpid()}@%h",
             "--without-gossip",

@@ -7,30 +7,25 @@ behind is not tried with others again: it is sent alone, and is a dead letter (`
 from __future__ import annotations
 
 import logging
-import random
-import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
 
 import msgspec
 import psycopg
 from psycopg.rows import TupleRow
 
-from aftercheck_schemas import Interaction
+from aftercheck_schemas import Evaluation, Interaction
 from aftercheck_worker import app, pipeline
+from aftercheck_worker.committing import Committer, Connect
 from aftercheck_worker.errors import DependencyUnavailable
 from aftercheck_worker.evaluators import Evaluator
 from aftercheck_worker.settings import Settings
-from aftercheck_worker.storage import database, evaluator, ledger, results
+from aftercheck_worker.stages.judging import routing
+from aftercheck_worker.storage import database, evaluator, judging, ledger, results
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE_SECONDS: Final = 0.2
-MAX_PAUSE_SECONDS: Final = 5.0
-
-_T = TypeVar("_T")
-Connect = Callable[[], psycopg.Connection[TupleRow]]
 Send = Callable[[Sequence[int], bool], None]
+SendJudge = Callable[[Sequence[int]], None]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,13 +52,18 @@ class Checker:
     """Checks answers with one evaluator over one connection; lives as long as its process."""
 
     def __init__(
-        self, settings: Settings, evaluator: Evaluator, connect: Connect, send: Send = app.send_check
+        self,
+        settings: Settings,
+        evaluator: Evaluator,
+        connect: Connect,
+        send: Send = app.send_check,
+        send_judge: SendJudge = app.send_judge,
     ) -> None:
         self._settings = settings
         self._evaluator = evaluator
-        self._connect = connect
-        self._send = send
-        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._committer = Committer(connect, settings.patience_seconds)
+        self._commit = self._committer.commit
+        self._send, self._send_judge = send, send_judge
         self._remembered = False
         self._decoder = msgspec.json.Decoder(Interaction)
 
@@ -87,9 +87,7 @@ class Checker:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._committer.close()
 
     def _claim(self, connection: psycopg.Connection[TupleRow], ids: Sequence[int]) -> list[ledger.Work]:
         if not self._remembered:
@@ -176,14 +174,44 @@ class Checker:
             else:
                 self._fail(batch[0], error)
             return
-        self._finalise(
-            [
-                results.Finished(
-                    work=answer.work, evaluation=evaluation, labels=results.Labels.of(answer.interaction)
-                )
-                for answer, evaluation in zip(batch, evaluations, strict=True)
-            ]
+        waiting: dict[int, judging.Provisional] = {}
+        finished: list[results.Finished] = []
+        for answer, evaluation in zip(batch, evaluations, strict=True):
+            provisional = self._routed(evaluation)
+            if provisional is not None:
+                waiting[answer.work.evaluation_id] = provisional
+            else:
+                labels = results.Labels.of(answer.interaction)
+                finished.append(results.Finished(work=answer.work, evaluation=evaluation, labels=labels))
+        if finished:
+            self._finalise(finished)
+        if waiting:
+            self._park(waiting)
+
+    def _routed(self, evaluation: Evaluation) -> judging.Provisional | None:
+        """What waits for the judge; None when the verifier's word is the last."""
+        found = self._settings
+        if found.judge_url is None:
+            return None
+        route = routing.route(evaluation, self._evaluator.band, share=found.judge_share, audit=found.judge_audit)
+        if route is None:
+            return None
+        return judging.Provisional(
+            evaluation=evaluation,
+            why=route.why,
+            audit=route.audit,
+            probability=route.probability,
+            claims=tuple(sorted(route.claims)),
         )
+
+    def _park(self, waiting: dict[int, judging.Provisional]) -> None:
+        """Store what the verifier found, then ask for the judge. A lost message costs the judge, no answer."""
+        seconds = self._settings.judge_seconds
+        moved = self._commit(lambda connection: judging.park(connection, waiting, seconds))
+        try:
+            self._send_judge(moved)
+        except DependencyUnavailable as error:
+            logger.warning("%s; the reconciler sends them again", error, extra={"action": "judge_unsent"})
 
     def _finalise(self, finished: Sequence[results.Finished]) -> None:
         try:
@@ -207,41 +235,6 @@ class Checker:
         )
         self._commit(lambda connection: ledger.fail(connection, [number], "verifier_failed"))
 
-    def _opened(self) -> psycopg.Connection[TupleRow]:
-        """Connect, without waiting for the disk at each commit.
-
-        A crash of Postgres (not of a worker) may then undo the last transactions, each of them whole: the answers are
-        `checking` again, and the reconciler has them evaluated again. Intake's rows are durable.
-        """
-        connection = self._connect()
-        connection.execute("SET synchronous_commit TO off")
-        connection.commit()
-        return connection
-
-    def _commit(self, work: Callable[[psycopg.Connection[TupleRow]], _T]) -> _T:
-        """Run one transaction; wait for a Postgres that is away, up to `patience_seconds` (F11-F14)."""
-        end = time.monotonic() + self._settings.patience_seconds
-        for pause in _pauses():
-            try:
-                if self._connection is None:
-                    self._connection = self._opened()
-                return database.transaction(self._connection, work)
-            except (psycopg.Error, DependencyUnavailable) as error:
-                if database.classify(error) != "unavailable":
-                    raise
-                self.close()
-                if time.monotonic() + pause > end:
-                    raise DependencyUnavailable(
-                        "Postgres does not answer", why=str(error)[:200], fix="check DATABASE_URL"
-                    ) from error
-                logger.warning(
-                    "Postgres is away, trying again in %.1f s",
-                    pause,
-                    extra={"action": "retry", "reason": "db_unavailable"},
-                )
-            time.sleep(pause)
-        raise AssertionError("unreachable")
-
 
 def packed(answers: Sequence[Answer], limit: int) -> Iterator[list[Answer]]:
     """Cut answers into batches of at most `limit` estimated pairs; one larger answer is a batch of its own."""
@@ -255,12 +248,3 @@ def packed(answers: Sequence[Answer], limit: int) -> Iterator[list[Answer]]:
         pairs += answer.pairs
     if batch:
         yield batch
-
-
-def _pauses() -> Iterator[float]:
-    """At once the first time (a restarted server, F13), then doubled and jittered to 50..100 %."""
-    yield 0.0
-    pause = FIRST_PAUSE_SECONDS
-    while True:
-        yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
-        pause = min(MAX_PAUSE_SECONDS, pause * 2)

@@ -25,6 +25,7 @@ from aftercheck_worker.models.lexical import LexicalScorer
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.stages.calibration import AnswerCalibration
 from aftercheck_worker.stages.decision import Thresholds
+from aftercheck_worker.stages.judging.routing import Band
 from aftercheck_worker.stages.scoring import Identity, Policy
 from aftercheck_worker.stages.verification import LexicalVerifier, Verifier
 
@@ -54,6 +55,7 @@ class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
         policy: risk profile and the formula behind `action`.
         spec: what `identity.version` is the hash of, for the evaluator table.
         answer: calibration of whole answers; None lets the weakest claim stand.
+        band: probabilities between which a judge, where there is one, decides.
     """
 
     identity: Identity
@@ -61,6 +63,7 @@ class Evaluator(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     spec: dict[str, object]
     answer: AnswerCalibration | None = None
+    band: Band = Band()
 
     @property
     def name(self) -> str:
@@ -94,7 +97,7 @@ def assemble(
         "parameters": verifier.parameters,
         "policy": policy,
         "answer": answer,
-        "code": _code(),
+        "code": code(CODE),
     }
     encoded = msgspec.json.encode(spec, order="deterministic")
     identity = Identity(name=name, version=hashlib.sha256(encoded).hexdigest(), quality=quality)
@@ -184,15 +187,15 @@ register(LEXICAL, _lexical)
 register(GROUNDING, _grounding, preferred=True)
 
 
-@lru_cache(maxsize=1)
-def _code() -> str:
-    """sha256 over the source of everything between an interaction and its verdict.
+@lru_cache(maxsize=4)
+def code(names: tuple[str, ...]) -> str:
+    """sha256 over the source of files and folders of this package, such as all that stands behind a verdict.
 
     A hash of bytes moves on a comment too; the opposite, a changed verdict under an old version, cannot happen.
     """
     digest = hashlib.sha256()
     root = resources.files("aftercheck_worker")
-    for name in CODE:
+    for name in names:
         _add(digest, root / name)
     return digest.hexdigest()
 

@@ -17,9 +17,11 @@ import msgspec
 import psycopg
 from psycopg.rows import TupleRow
 
+from aftercheck_schemas import EvaluatorFailure
 from aftercheck_worker.errors import AftercheckError
+from aftercheck_worker.judge import outcome
 from aftercheck_worker.settings import Settings
-from aftercheck_worker.storage import database, ledger, partitions, retention, totals
+from aftercheck_worker.storage import database, judging, ledger, partitions, results, retention, totals
 from aftercheck_worker.storage.totals import TotalKey
 
 Send = Callable[[Sequence[int], bool], None]
@@ -32,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What one round did. `overdue`: answers whose judge deadline has passed, to be finished from the verifier."""
+    """What one round did. `overdue`: answers whose judge deadline has passed, finished from the verifier."""
 
     resent: int = 0
     expired: int = 0
@@ -47,13 +49,18 @@ class Reconciler:
     Args:
         settings: `stuck_seconds`, `task_time_limit`, `expire_seconds`, `retention_days`, `batch_size`.
         send: see `Send`.
-        overdue: takes the ids whose judge did not answer in time; None leaves them (no judge is installed).
+        overdue: told the ids whose judge did not answer in time; they are finished from the verifier either way.
+        send_judge: sends judging answers again that were put off or whose message is lost; None sends none.
     """
 
     def __init__(
-        self, settings: Settings, send: Send, overdue: Callable[[Sequence[int]], None] | None = None
+        self,
+        settings: Settings,
+        send: Send,
+        overdue: Callable[[Sequence[int]], None] | None = None,
+        send_judge: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
-        self._settings, self._send, self._overdue = settings, send, overdue
+        self._settings, self._send, self._overdue, self._send_judge = settings, send, overdue, send_judge
         self._kept_house = float("-inf")
 
     def once(self, connection: psycopg.Connection[TupleRow]) -> Report | None:
@@ -113,15 +120,44 @@ class Reconciler:
             totals.add(connection, tenant, sums[tenant])
 
     def _judge(self, connection: psycopg.Connection[TupleRow]) -> tuple[int, ...]:
-        found = connection.execute(
-            "SELECT evaluation_id FROM ledger WHERE state = 'judging' AND judge_deadline < now()"
-            " ORDER BY evaluation_id LIMIT %s",
-            (_LIMIT,),
-        ).fetchall()
-        ids = tuple(int(row[0]) for row in found)
-        if ids and self._overdue is not None:
+        """Send judging answers again, and finish those whose deadline has passed: the verifier's word is the last."""
+        if self._send_judge is not None:
+            database.transaction(connection, self._resend_judging)
+        found = judging.late(connection, _LIMIT)
+        ids = tuple(one.work.evaluation_id for one in found)
+        if not ids:
+            return ()
+        failure = EvaluatorFailure(evaluator="judge", reason="judge_deadline", detail="no judgement in time")
+        finished = [
+            outcome.fallen_back(one.work, outcome.read(one.work), one.provisional, failure)
+            for one in found
+            if one.provisional is not None
+        ]
+        lost = [one.work.evaluation_id for one in found if one.provisional is None]
+        database.transaction(connection, lambda inside: self._finish(inside, finished, lost))
+        if self._overdue is not None:
             self._overdue(ids)
         return ids
+
+    def _finish(
+        self, connection: psycopg.Connection[TupleRow], finished: Sequence[results.Finished], lost: Sequence[int]
+    ) -> None:
+        ledger.fail(connection, lost, "payload_missing", judging.JUDGING)
+        open_ids = judging.open_ids(connection, [one.work.evaluation_id for one in finished])
+        mine = [one for one in finished if one.work.evaluation_id in open_ids]
+        judging.settle(connection, [one.work for one in mine])
+        results.finalise(connection, mine, late_seconds=self._settings.late_seconds, expected=judging.JUDGING)
+
+    def _resend_judging(self, connection: psycopg.Connection[TupleRow]) -> None:
+        found = judging.due(connection, self._settings.judge_seconds / 3, _LIMIT)
+        if not found or self._send_judge is None:
+            return
+        self._send_judge([one.evaluation_id for one in found])
+        sums: dict[str, dict[TotalKey, float]] = defaultdict(lambda: defaultdict(float))
+        for one in found:
+            sums[one.tenant][TotalKey(totals.RECONCILED, one.app, origin=one.origin, key="judging")] += 1
+        for tenant in sorted(sums):
+            totals.add(connection, tenant, sums[tenant])
 
     def _make_partitions(self, connection: psycopg.Connection[TupleRow]) -> list[str]:
         try:

@@ -1,4 +1,4 @@
-"""The processes that `supervise` starts: `python -m aftercheck_worker.roles preflight|celery|intake`."""
+"""The processes that `supervise` starts: `python -m aftercheck_worker.roles preflight|celery|judge|intake`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Final, Protocol, cast
+from typing import Final, NoReturn, Protocol, cast
 
 from aftercheck_worker import app, evaluators, logs, settings
 from aftercheck_worker.errors import AftercheckError
 
-ROLES: Final = ("preflight", "celery", "intake")
+ROLES: Final = ("preflight", "celery", "judge", "intake")
 ALLOW_EVICTION: Final = "--allow-eviction"
 
 
@@ -24,6 +25,8 @@ class _Intake(Protocol):
 def main(arguments: list[str]) -> int:
     """Run one role until it ends; return its exit code. Errors become one line on stderr."""
     role = arguments[0] if arguments else ""
+    if role == "judge":
+        os.environ["AFTERCHECK_ROLE"] = "judge"  # the pool's spawned child reads it
     try:
         found = settings.current()
         logs.configure(found)
@@ -32,6 +35,9 @@ def main(arguments: list[str]) -> int:
         elif role == "celery":
             app.follow_parent()
             app.work(found)
+        elif role == "judge":
+            app.follow_parent()
+            app.work(found, (app.QUEUE_JUDGE,))
         elif role == "intake":
             app.follow_parent()
             _intake(found)
@@ -48,7 +54,15 @@ def _preflight(found: settings.Settings, *, allow_eviction: bool) -> None:
     """Refuse what no restart can heal. Loads the models once, in a process that then ends."""
     app.verify(app.configuration(found))
     app.verify_broker(found, allow_eviction=allow_eviction)
-    evaluators.resolve(found.evaluator, found)
+    evaluator = evaluators.resolve(found.evaluator, found)
+    if found.judge_url is not None:
+        # imported here: without a judge nobody needs its client
+        module = importlib.import_module("aftercheck_worker.judging")
+        cast("Callable[..., object]", module.open_judger)(found, evaluator, _no_connection)
+
+
+def _no_connection() -> NoReturn:
+    raise AssertionError("a preflight writes nothing")
 
 
 def _intake(found: settings.Settings) -> None:

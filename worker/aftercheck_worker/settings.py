@@ -1,7 +1,7 @@
 """Settings of the worker side, read from the environment (R45, architecture.md "Settings").
 
 Names are `AFTERCHECK_<FIELD>`; `REDIS_URL` and `DATABASE_URL` are honoured as they are. A secret may come from a
-file: `DATABASE_URL_FILE`, `REDIS_URL_FILE` and so on.
+file: `DATABASE_URL_FILE`, `REDIS_URL_FILE`, `AFTERCHECK_JUDGE_KEY_FILE` and so on.
 """
 
 from __future__ import annotations
@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     max_memory_mb: int = Field(8192, ge=256, description="Resident memory at which a pool child is replaced.")
     patience_seconds: float = Field(10, gt=0, description="How long a task waits for Postgres before it requeues.")
     heartbeat_file: Path | None = Field(None, description="Liveness file of `worker`; below the home by default.")
+    role: Literal["check", "judge"] = Field(
+        "check", description="What the pool child of a Celery worker loads; set by `worker` itself."
+    )
     progress_file: Path | None = Field(None, description="Mark of a child's progress; set by `worker` itself.")
     watchdog_seconds: float = Field(
         0, ge=0, description="A child that stands still for so long is ended; 0 = task time limit + 60."
@@ -99,8 +102,32 @@ class Settings(BaseSettings):
 
     evaluator: str = Field("default", description="default, lexical-v1, ..., or package.module:function.")
     action_from: Literal["v1", "v2"] = "v1"
-    judge_url: str | None = None
-    judge_share: float = Field(0.05, ge=0, le=1)
+    judge_url: str | None = Field(None, description="Base URL of the judge's endpoint; unset = no judge.")
+    judge_model: str = Field("default", min_length=1, description="Name of the model at that endpoint.")
+    judge_key: SecretStr | None = Field(None, description="Bearer token of the endpoint; a local one needs none.")
+    judge_mode: Literal["auto", "json_schema", "json_object", "plain"] = Field(
+        "auto", description="Structured output; auto asks the endpoint at the first answer."
+    )
+    judge_share: Literal["band", "all"] = Field(
+        "band", description="band: the judge decides uncertain claims; all: every claim of every sampled answer."
+    )
+    judge_audit: float = Field(
+        0.05, ge=0, le=1, description="Share of answers judged to compare, whatever the verifier is sure of."
+    )
+    judge_canaries: float = Field(0.005, ge=0, le=1, description="Share of judged answers that bring a canary along.")
+    judge_repeats: int = Field(3, ge=1, le=9, description="Judgements per claim in band, audit and golden sets.")
+    judge_triad: bool = Field(True, description="Also score context relevance and answer relevance (R21).")
+    judge_seconds: float = Field(
+        60, gt=0, description="Deadline of one answer; then the verifier's verdict is final."
+    )
+    judge_call_seconds: float = Field(45, gt=0, description="Total deadline of one call, its retries included.")
+    judge_concurrency: int = Field(64, ge=1, description="Calls in flight per process and endpoint.")
+    judge_tokens_per_day: int = Field(
+        50_000_000, ge=0, description="Tokens that the fleet may spend per day (UTC); above it the verifier decides."
+    )
+    judge_dollars_per_day: float = Field(0, ge=0, description="The same in US dollars; 0 = no cap.")
+    judge_prompt_price: float = Field(0, ge=0, description="US dollars per million prompt tokens.")
+    judge_completion_price: float = Field(0, ge=0, description="US dollars per million completion tokens.")
 
     api_host: str = Field("127.0.0.1", description="Address of `serve`; beyond loopback only with tokens.")
     api_port: int = Field(8080, ge=0, le=65535)
@@ -146,7 +173,7 @@ def load(environ: Mapping[str, str]) -> Settings:
     """
     values = dict(environ)
     for name, path in environ.items():
-        if name.endswith("_URL_FILE"):
+        if name.endswith("_URL_FILE") or (name.startswith(PREFIX) and name.endswith("_KEY_FILE")):
             values[name.removesuffix("_FILE")] = _read_secret(name, path)
     _refuse_unknown(values)
     try:

@@ -225,7 +225,7 @@ def run(
     environ: Mapping[str, str] | None = None,
     install: Callable[[Supervisor], None] | None = None,
 ) -> int:
-    """Run a Celery worker, and an intake unless `intake` is False, until SIGTERM or SIGINT; return the exit code.
+    """Run a Celery worker, a second one for the judge, and an intake, until SIGTERM or SIGINT; return the exit code.
 
     Args:
         settings: of this process; the children read the same from `environ`.
@@ -242,6 +242,8 @@ def run(
         return preflight.returncode
     settings.home.mkdir(parents=True, exist_ok=True)
     children = [_watched("celery", settings, environ, watchdog.checks_waiting(settings))]
+    if settings.judge_url is not None:
+        children.append(_watched("judge", settings, environ, watchdog.judging_waiting(settings)))
     if intake:
         children.append(_watched("intake", settings, environ, watchdog.always))
     supervisor = Supervisor(

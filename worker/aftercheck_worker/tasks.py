@@ -11,6 +11,7 @@ from typing import Final
 from aftercheck_worker import app, evaluators, logs, settings
 from aftercheck_worker.checking import Checker
 from aftercheck_worker.errors import AftercheckError, ConfigurationError
+from aftercheck_worker.judging import Judger, open_judger
 from aftercheck_worker.progress import Mark
 from aftercheck_worker.storage import database
 
@@ -28,11 +29,7 @@ def checker() -> Checker:
         ConfigurationError: DATABASE_URL is not set, or the evaluator cannot run.
     """
     found = settings.current()
-    if found.database_url is None:
-        raise ConfigurationError(
-            "There is no database", why="DATABASE_URL is not set", fix="set it, or `aftercheck up`"
-        )
-    url = found.database_url.get_secret_value()
+    url = _database(found)
     evaluator = evaluators.resolve(found.evaluator, found)
     return Checker(found, evaluator, lambda: database.connect(url, name="worker"))
 
@@ -43,12 +40,28 @@ def mark() -> Mark:
     return Mark(settings.current().progress_file)
 
 
+@lru_cache(maxsize=1)
+def judger() -> Judger:
+    """The judger of this process; loads the verifier for its cross-check.
+
+    Raises:
+        ConfigurationError: DATABASE_URL or AFTERCHECK_JUDGE_URL is not set, or the evaluator cannot run.
+    """
+    found = settings.current()
+    url = _database(found)
+    evaluator = evaluators.resolve(found.evaluator, found)
+    return open_judger(found, evaluator, lambda: database.connect(url, name="judge"))
+
+
 @app.on_child_start
 def load() -> None:
     """Load the models before the first message comes."""
     mark().born()
     try:
-        checker()
+        if settings.current().role == "judge":
+            judger()
+        else:
+            checker()
     except AftercheckError as error:
         logger.critical("%s", error, extra={"action": "load_failed"})
 
@@ -71,3 +84,23 @@ def check(ids: list[int]) -> None:
         raise app.Requeue(str(error), requeue=True) from error
     except MemoryError:
         os._exit(EXIT_NO_MEMORY)  # a child that ran out of memory is not trusted again; its message is redelivered
+
+
+@app.task(app.JUDGE)
+def judge(ids: list[int]) -> None:
+    """Judge the answers of one message. It never goes back: at its deadline an answer falls back to the verifier."""
+    mark().moved()
+    try:
+        judger().judge([int(number) for number in ids[: app.MAX_IDS]])
+    except AftercheckError as error:
+        logger.warning("%s; the verifier's word becomes final", error, extra={"action": "judge_unavailable"})
+    except MemoryError:
+        os._exit(EXIT_NO_MEMORY)
+
+
+def _database(found: settings.Settings) -> str:
+    if found.database_url is None:
+        raise ConfigurationError(
+            "There is no database", why="DATABASE_URL is not set", fix="set it, or `aftercheck up`"
+        )
+    return found.database_url.get_secret_value()

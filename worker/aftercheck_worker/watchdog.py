@@ -8,7 +8,7 @@ looks: work waits, and the mark has not moved for longer than any task may take.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -84,6 +84,15 @@ def seconds(settings: Settings) -> float:
 
 def checks_waiting(settings: Settings) -> Waiting:
     """Count the messages on the check queues."""
+    return _waiting(settings, (app.QUEUE_HIGH, app.QUEUE_SHADOW))
+
+
+def judging_waiting(settings: Settings) -> Waiting:
+    """Count the messages on the judge's queue."""
+    return _waiting(settings, (app.QUEUE_JUDGE,))
+
+
+def _waiting(settings: Settings, queues: Sequence[str]) -> Waiting:
     url = settings.broker_url or settings.redis_url
 
     def count() -> int:
@@ -96,7 +105,7 @@ def checks_waiting(settings: Settings) -> Waiting:
             retry=Retry(NoBackoff(), 0),
         )
         try:
-            return sum(int(client.llen(name)) for name in (app.QUEUE_HIGH, app.QUEUE_SHADOW))
+            return sum(int(client.llen(name)) for name in queues)
         except redis.RedisError:
             return UNKNOWN
         finally:

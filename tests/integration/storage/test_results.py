@@ -123,6 +123,7 @@ def test_totals_are_weighted_and_raw(connection: Connection, claimed: Claimed, e
         (totals.CLAIMS_TYPE, "fact"): 1.0,
         (totals.ACTIONS, "allow"): 2.0,
         (totals.STATES, "scored"): 2.0,
+        (totals.FINALISED, "verifier"): 2.0,
     }
 
 

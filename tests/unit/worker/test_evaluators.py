@@ -48,7 +48,11 @@ def test_whatever_changes_a_verdict_changes_the_version(policy: Policy) -> None:
 @pytest.mark.req("R25")
 def test_other_code_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     before = evaluators.resolve("lexical-v1", PLAIN).version
-    monkeypatch.setattr(evaluators, "_code", lambda: "other")
+
+    def other(names: tuple[str, ...]) -> str:
+        return "/".join(names)
+
+    monkeypatch.setattr(evaluators, "code", other)
 
     assert evaluators.resolve("lexical-v1", PLAIN).version != before
 

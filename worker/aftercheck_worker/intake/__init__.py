@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from threading import Event
 
 from aftercheck_worker.intake.depth import StreamState, intakes, stream_state
@@ -29,10 +30,10 @@ def run(settings: Settings, stop: Event, send: Send | None = None) -> None:
     Raises:
         ConfigurationError: a URL is missing.
     """
-    sender = send or _celery()
+    sender, judges = (send, None) if send is not None else _celery()
     intake = Intake(settings, sender)
     timer = threading.Thread(
-        target=Reconciler(settings, sender).run,
+        target=Reconciler(settings, sender, send_judge=judges).run,
         args=(settings.database_url.get_secret_value() if settings.database_url else "", stop),
         name="reconciler",
         daemon=True,
@@ -42,7 +43,7 @@ def run(settings: Settings, stop: Event, send: Send | None = None) -> None:
     timer.join(10)
 
 
-def _celery() -> Send:
-    from aftercheck_worker.app import send_check
+def _celery() -> tuple[Send, Callable[[Sequence[int]], None]]:
+    from aftercheck_worker.app import send_check, send_judge
 
-    return send_check
+    return send_check, send_judge

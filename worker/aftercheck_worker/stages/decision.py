@@ -141,6 +141,7 @@ def decide(
             convicted.evidence,
             min(support, 1 - confidence),
             "check",
+            conflict=support >= thresholds.by_type.get(claim.type, thresholds.support),
         )
     if scores is None:
         return _verdict(claim, "unclear", 0.5, "verifier_failed", (), None, "verifier_fallback")
@@ -248,6 +249,8 @@ def _verdict(
     evidence: tuple[Evidence, ...],
     probability: float | None,
     by: DecidedBy = "verifier",
+    *,
+    conflict: bool = False,
 ) -> Verdict:
     return Verdict(
         claim_id=claim.id,
@@ -257,4 +260,5 @@ def _verdict(
         supported_probability=probability,
         reason=reason,
         decided_by=by,
+        conflict=conflict,
     )

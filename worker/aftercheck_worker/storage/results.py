@@ -6,7 +6,7 @@ A duplicate delivery, a second worker or an older release finds the ledger row t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,7 +16,8 @@ from psycopg.rows import TupleRow
 from aftercheck_schemas import Interaction
 from aftercheck_schemas.evaluation import Evaluation
 from aftercheck_schemas.vocabulary import State
-from aftercheck_worker.storage import ledger, retrieval, rows, scrub, totals
+from aftercheck_worker.storage import judged, ledger, retrieval, rows, scrub, totals
+from aftercheck_worker.storage.judged import Judged
 from aftercheck_worker.storage.ledger import CHECKABLE, Finish, Work
 from aftercheck_worker.storage.retrieval import Retrieval
 from aftercheck_worker.storage.totals import TotalKey
@@ -55,11 +56,12 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with its evaluation, ready to be written."""
+    """An answer with its evaluation, ready to be written. `judged` None = it was not sent to a judge."""
 
     work: Work
     evaluation: Evaluation
     labels: Labels = Labels()
+    judged: Judged | None = None
 
     @property
     def state(self) -> State:
@@ -74,6 +76,7 @@ def finalise(
     *,
     late_seconds: float = 900.0,
     expected: Iterable[State] = CHECKABLE,
+    also: Mapping[str, Mapping[TotalKey, float]] | None = None,
 ) -> int:
     """Write what is not written yet.
 
@@ -82,6 +85,7 @@ def finalise(
         finished: up to a batch. All of one tenant or of many.
         late_seconds: an answer older than this counts as late and enters no alert series (R53).
         expected: ledger states from which these may finish.
+        also: further increments by tenant, so that all totals of a transaction are locked in one order.
 
     Returns:
         How many this call has written; the others had been finished before.
@@ -90,26 +94,27 @@ def finalise(
         psycopg.errors.CheckViolation: a score is NaN or outside 0..1; nothing is written.
     """
     given = {item.work.evaluation_id: item for item in finished}
-    if not given:
+    if not given and not also:
         return 0
     reasons: dict[int, tuple[State, str]] = {
         number: (item.state, item.evaluation.reason or "") for number, item in given.items()
     }
-    moved = ledger.finish(connection, reasons, expected)
+    moved = ledger.finish(connection, reasons, expected) if reasons else []
     won = [_Row(given[done.evaluation_id], done, late_seconds) for done in moved]
     if won:
         _write(connection, won)
-    _count(connection, won, finished)
+    _count(connection, won, finished, also or {})
     return len(won)
 
 
 class _Row:
     """A finished answer that we may write."""
 
-    __slots__ = ("evaluation", "key", "labels", "late", "version", "work")
+    __slots__ = ("evaluation", "judged", "key", "labels", "late", "version", "work")
 
     def __init__(self, item: Finished, done: Finish, late_seconds: float) -> None:
         self.work, self.evaluation, self.labels = item.work, item.evaluation, item.labels
+        self.judged = item.judged
         age = (rows.nanoseconds(done.finalised_at) - item.work.answered_at) / 1e9
         self.late = item.work.answered_at > 0 and age > late_seconds
         # The day comes from the ledger, whatever the caller holds: it is the partition of all rows of the answer.
@@ -197,18 +202,20 @@ def _evaluation(row: _Row) -> tuple[object, ...]:
         sum(claim.verifiable for claim in found.claims),
         found.complete,
         row.late,
-        _details(found, labels.retrieval),
+        _details(found, labels.retrieval, row.judged),
         rows.moment(work.answered_at),
     )
 
 
-def _details(found: Evaluation, retrieved: Retrieval) -> object:
+def _details(found: Evaluation, retrieved: Retrieval, routed: Judged | None) -> object:
     details: dict[str, object] = {
         "citations": found.citations,
         "failures": found.failures,
         "labels": found.labels,
         "probability_reason": found.probability_reason,
         "retrieval": retrieved.keys,
+        "decided_by": found.decided_by if routed is not None else None,
+        "judge": routed and {"why": routed.why, "audit": routed.audit, "probability": routed.probability},
     }
     present = {name: value for name, value in details.items() if value}
     return rows.jsonb(scrub.encode(present)) if present else None
@@ -266,8 +273,15 @@ def _evidence(row: _Row) -> Iterator[tuple[object, ...]]:
 _Sums = defaultdict[TotalKey, float]
 
 
-def _count(connection: psycopg.Connection[TupleRow], won: Sequence[_Row], finished: Sequence[Finished]) -> None:
+def _count(
+    connection: psycopg.Connection[TupleRow],
+    won: Sequence[_Row],
+    finished: Sequence[Finished],
+    also: Mapping[str, Mapping[TotalKey, float]],
+) -> None:
     sums: dict[str, _Sums] = defaultdict(lambda: defaultdict(float))
+    for tenant, increments in also.items():
+        sums[tenant].update(increments)
     for row in won:
         _add(sums[row.work.tenant], row)
     written = {row.work.evaluation_id for row in won}
@@ -291,6 +305,8 @@ def _add(sums: _Sums, row: _Row) -> None:
         count(totals.NOT_ASSESSABLE, key=found.reason or "")
     for failure in found.failures:
         count(totals.EVALUATOR_FAILURES, key=failure.reason)
+    for metric, value, key in judged.finalised(found, row.judged):
+        count(metric, value, key)
     measured = found.faithfulness if found.outcome in ("grounded", "ungrounded") else None
     if row.late:
         count(totals.LATE, key=found.outcome)
@@ -306,6 +322,8 @@ def _add(sums: _Sums, row: _Row) -> None:
     if measured is not None:
         _add_faithfulness(count, measured, work.weight)
         _add_flags(count, found, work.weight)
+    for metric, value, key in judged.measured(row.judged, work.weight):
+        count(metric, value, key)
     types = {claim.id: claim.type for claim in found.claims}
     for verdict in found.verdicts:
         count(totals.CLAIMS, key=verdict.status)

@@ -54,7 +54,37 @@ RETRIEVALS: Final = "retrievals"
 CANARY: Final = "canary"
 """Canary answers with a known verdict, raw; key = passed, failed. Written by whoever sends them."""
 JUDGED: Final = "judged"
-"""Claims that verifier and judge both decided, raw; key = agreed, disagreed."""
+"""Claims that verifier and judge both decided, raw; key = agreed, disagreed for answers of the random audit sample,
+band_agreed, band_disagreed for answers that were judged only because they are uncertain."""
+JUDGE_ANSWERS: Final = "judge_answers"
+"""Answers sent to a judge, raw; key = judged, fallback, or late (judged after they were final)."""
+JUDGE_REFUSED: Final = "judge_refused"
+"""Claims whose judged status the cross-check or a deterministic check stopped, raw."""
+JUDGE_VOID_QUOTES: Final = "judge_void_quotes"
+"""Quotes of the judge that stand in no source, raw."""
+JUDGE_CALLS: Final = "judge_calls"
+"""Replies of the judge's endpoint, raw; canaries and answers that failed later included."""
+JUDGE_TOKENS: Final = "judge_tokens"
+"""Tokens of those replies, raw; key = prompt, completion."""
+JUDGE_DOLLARS: Final = "judge_dollars"
+"""Their price at the configured prices, raw."""
+REPEATS_SUM: Final = "judge_repeats_sum"
+"""Sum over answers that were judged repeatedly of the share of votes that differ from their claim's majority."""
+REPEATS_COUNT: Final = "judge_repeats_count"
+FINALISED: Final = "finalised"
+"""Finished evaluations by who had the last word, raw; key = verifier, judge, verifier_fallback."""
+
+GROUNDEDNESS_SUM: Final = "groundedness_sum"
+"""Judged answers, weighted by 1 / (sampling x judging probability); key = method: judge, or encoder for what the
+verifier said of the same answers."""
+GROUNDEDNESS_COUNT: Final = "groundedness_count"
+GROUNDEDNESS_SUMSQ: Final = "groundedness_sumsq"
+CONTEXT_RELEVANCE_SUM: Final = "context_relevance_sum"
+CONTEXT_RELEVANCE_COUNT: Final = "context_relevance_count"
+CONTEXT_RELEVANCE_SUMSQ: Final = "context_relevance_sumsq"
+ANSWER_RELEVANCE_SUM: Final = "answer_relevance_sum"
+ANSWER_RELEVANCE_COUNT: Final = "answer_relevance_count"
+ANSWER_RELEVANCE_SUMSQ: Final = "answer_relevance_sumsq"
 
 LATE: Final = "late"
 """Answers evaluated too late for any alert, raw; key = outcome. They are in no metric above."""
@@ -70,7 +100,7 @@ FAILED: Final = "failed"
 DEAD_LETTERS: Final = "dead_letters"
 """Dead letters, raw; key = reason."""
 RECONCILED: Final = "reconciled"
-"""Answers sent again by the reconciler, raw; key = pending or checking."""
+"""Answers sent again by the reconciler, raw; key = pending, checking or judging."""
 
 SAMPLED: Final = "sampled"
 """Traces chosen by the intake, raw."""
@@ -109,6 +139,10 @@ METRICS: Final[frozenset[str]] = frozenset(
 SEEDED: Final = frozenset({FAITHFULNESS_SUM, FAITHFULNESS_SUMSQ, FAITHFULNESS_RAW_SUM, FAITHFULNESS_RAW_SUMSQ})
 """Sums that are written even when 0. Where every answer of an app is invented from the first one on, a sum that is
 absent instead of 0 would leave the mean without its spread, and the worst app without its page."""
+
+GROUNDEDNESS: Final = (GROUNDEDNESS_SUM, GROUNDEDNESS_COUNT, GROUNDEDNESS_SUMSQ)
+CONTEXT_RELEVANCE: Final = (CONTEXT_RELEVANCE_SUM, CONTEXT_RELEVANCE_COUNT, CONTEXT_RELEVANCE_SUMSQ)
+ANSWER_RELEVANCE: Final = (ANSWER_RELEVANCE_SUM, ANSWER_RELEVANCE_COUNT, ANSWER_RELEVANCE_SUMSQ)
 
 
 class TotalKey(NamedTuple):
