@@ -23,6 +23,7 @@ from grafana.board import Dashboard, Panel, Query
 
 COLUMNS: Final = 3
 STEP: Final = 5
+MOST_NAMES: Final = 8
 MISSING: Final = "nothing measured"
 
 
@@ -86,7 +87,7 @@ def _panel(axes: Axes, panel: Panel, prometheus: str, span: tuple[float, float])
         axes.set_ylim(bottom=low)
     if high is not None:
         axes.set_ylim(top=high * 1.02)
-    if found and not panel.x:
+    if 0 < len(found) <= MOST_NAMES and not panel.x:
         axes.legend(fontsize=6, loc="best")
 
 

@@ -39,8 +39,9 @@ def hallucination(by: str) -> str:
 
 
 def share(metric: str, part: str, by: str) -> str:
-    """Share of a counter's increase that matches `part`."""
-    return over(grown(metric, by, f"{QUALITY}, {part}"), grown(metric, by))
+    """Share of a counter's increase that matches `part`. Where the rest was counted and the part was not, that is 0."""
+    whole = grown(metric, by)
+    return over(f"({grown(metric, by, f'{QUALITY}, {part}')} or {whole} * 0)", whole)
 
 
 def recorded(name: str) -> str:

@@ -207,7 +207,7 @@ FATIGUE: Final = (
     "Self consistency by turn",
     "Faithfulness by model call",
     "Faithfulness by context size",
-    "Upper end of the 99 % interval",
+    "Citation precision by context size",
 )
 
 
