@@ -39,7 +39,7 @@ def hallucination(by: str) -> str:
 
 
 def share(metric: str, part: str, by: str) -> str:
-    """Share of a counter's increase that matches `part`. Where the rest was counted and the part was not, that is 0."""
+    """Share of a counter's increase that matches `part`. Where only the rest was counted, that is a measured 0."""
     whole = grown(metric, by)
     return over(f"({grown(metric, by, f'{QUALITY}, {part}')} or {whole} * 0)", whole)
 
