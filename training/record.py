@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 
 _MAX_CHARS = 200_000
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HOURS = re.compile(r"\d{1,2}:\d{1,2}\s?[-–]\s?\d{1,2}:\d{1,2}")
+_CLOCK = re.compile(r"\d:\d(?!\d)")
 
 
 def parse_record(text: str) -> dict[str, object] | list[object] | None:
@@ -25,7 +29,11 @@ def parse_record(text: str) -> dict[str, object] | list[object] | None:
 
 
 def _words(key: object) -> str:
-    return str(key).replace("_", " ").strip()
+    return _CAMEL.sub(" ", str(key).replace("_", " ")).strip()
+
+
+def _spoken(leaf: str) -> str:
+    return _CLOCK.sub(r"\g<0>0", leaf) if _HOURS.fullmatch(leaf) else leaf
 
 
 def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -47,4 +55,4 @@ def record_lines(text: str) -> list[str] | None:
     value = parse_record(text)
     if value is None:
         return None
-    return [f"{' '.join(path)}: {leaf}" if path else leaf for path, leaf in leaves(value)]
+    return [f"{' '.join(path)}: {_spoken(leaf)}" if path else leaf for path, leaf in leaves(value)]

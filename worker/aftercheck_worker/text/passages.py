@@ -28,6 +28,9 @@ _ABBREVIATION: Final = re.compile(
     r"Jan|Feb|Mar|Apr|Aug|Sept|Oct|Nov|Dec|e\.g|i\.e|U\.S|a\.m|p\.m)|\b[A-Z])\.$"
 )
 _WORD: Final = re.compile(r"\S+")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HOURS: Final = re.compile(r"\d{1,2}:\d{1,2}\s?[-–]\s?\d{1,2}:\d{1,2}")
+_CLOCK: Final = re.compile(r"\d:\d(?!\d)")
 
 
 class Unit(msgspec.Struct, frozen=True):
@@ -97,21 +100,58 @@ def _record(text: str) -> object | None:
     return None
 
 
-def _leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+def _leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...]]]:
+    """Yield (keys, value as words, ways in which the source may spell the value) of every leaf."""
     if isinstance(value, dict):
         for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from _leaves(item, (*path, str(key).replace("_", " ").strip()))  # pyright: ignore[reportUnknownArgumentType]
+            yield from _leaves(item, (*path, str(key)))  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, (list, tuple)) and any(isinstance(item, (dict, list)) for item in value):  # pyright: ignore[reportUnknownVariableType]
         for item in value:  # pyright: ignore[reportUnknownVariableType]
             yield from _leaves(item, path)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, (list, tuple)):
-        yield path, ", ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        leaf = ", ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        yield path, leaf, (leaf, *_spellings(value))
     else:
-        yield path, "null" if value is None else str(value)
+        leaf = "null" if value is None else str(value)
+        yield path, leaf, (leaf, *_spellings(value), str(value))
+
+
+def _spellings(value: object) -> tuple[str, ...]:
+    r"""A value as JSON writes it, without the quotes of a string: `true`, `[1,2]`, `two\nlines`."""
+    try:
+        return (
+            json.dumps(value, ensure_ascii=False).strip('"'),
+            json.dumps(value).strip('"'),
+            json.dumps(value, separators=(",", ":")).strip('"'),
+        )
+    except (TypeError, ValueError):
+        return ()
+
+
+def _key_words(key: str) -> str:
+    """`outdoor_seating` and `OutdoorSeating` as words, so that a claim in words can find them."""
+    return _CAMEL.sub(" ", key.replace("_", " ")).strip()
+
+
+def _spoken(leaf: str) -> str:
+    """`9:0-17:30` as a reader would write it."""
+    return _CLOCK.sub(r"\g<0>0", leaf) if _HOURS.fullmatch(leaf) else leaf
+
+
+def _key_place(text: str, key: str, start: int) -> int:
+    """Offset of the next such key, quoted before bare; -1 when there is none."""
+    quoted = [at + 1 for mark in "\"'" if (at := text.find(f"{mark}{key}{mark}", start)) >= 0]
+    return min(quoted, default=text.find(key, start))
+
+
+def _leaf_span(text: str, start: int, spellings: tuple[str, ...]) -> Span | None:
+    """Where the nearest spelling of a leaf stands behind its key."""
+    found = [(at, len(way)) for way in dict.fromkeys(spellings) if way and (at := text.find(way, start)) >= 0]
+    return Span(min(found)[0], sum(min(found))) if found else None
 
 
 def _record_units(text: str, record: object) -> Iterator[Unit]:
-    """Units of a record; the span is the leaf's value where it stands in the source, else the whole record."""
+    """Units of a record; the span is the value where it stands in the source, else its key, else the record."""
     position = 0
     whole = trim(text, 0, len(text))
     try:
@@ -119,12 +159,12 @@ def _record_units(text: str, record: object) -> Iterator[Unit]:
     except RecursionError:
         yield from _prose(text, 0, len(text))
         return
-    for path, leaf in found:
-        key = path[-1].replace(" ", "_") if path else ""
-        at = text.find(key, position) if key else position
-        at = text.find(leaf, max(at, position)) if leaf else -1
-        span = Span(at, at + len(leaf)) if at >= 0 else whole
-        position = span.end if at >= 0 else position
-        line = f"{' '.join(path)}: {leaf}" if path else leaf
+    for path, leaf, spellings in found:
+        at = _key_place(text, path[-1], position) if path and path[-1] else position
+        span = _leaf_span(text, max(at, position), spellings) or (
+            Span(at, at + len(path[-1])) if path and at >= position else whole
+        )
+        position = span.end if span is not whole else position
+        line = f"{' '.join(map(_key_words, path))}: {_spoken(leaf)}" if path else leaf
         for unit in _prose(line, 0, len(line)):
             yield Unit(span.start, span.end, unit.text)
