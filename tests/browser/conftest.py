@@ -17,7 +17,8 @@ from aftercheck_worker.api.checker import Checker
 from aftercheck_worker.api.state import State
 from aftercheck_worker.api.tokens import TokenBook
 from aftercheck_worker.evaluators import Evaluator
-from aftercheck_worker.settings import Settings
+from aftercheck_worker.settings import Settings, load
+from tests.browser import seeds
 from tests.integration.api.conftest import scripted, store
 
 __all__ = ["scripted", "store"]
@@ -88,6 +89,18 @@ def browse(chromium: Browser, site: tuple[str, str]) -> Iterator[Open]:
     for close in contexts:
         close()
     assert errors == []
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Evaluator:
+    """The verifier that the wheel carries."""
+    return evaluators.resolve(evaluators.GROUNDING, load({}))
+
+
+@pytest.fixture
+def plans_trace(settings: Settings, database_url: str, store: Callable[..., str], shipped: Evaluator) -> str:
+    """An answer of five claims, checked by the shipped verifier and seen by a judge."""
+    return seeds.plans(store, database_url, shipped)
 
 
 @pytest.fixture

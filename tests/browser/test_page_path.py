@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
+from tests.browser import seeds
+
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Page]
@@ -30,13 +32,42 @@ def test_an_alert_leads_to_the_guilty_claim_in_three_clicks(browse: Open, store:
     page.locator("a.claim.contradicted").click()
     page.wait_for_url(lambda url: "claim=c2" in url)
     assert "It includes support." in page.locator("#claim blockquote").inner_text()
-    assert page.locator("#claim .tag.contradicted").is_visible()
+    assert page.locator("#claim .verdict .tag.contradicted").first.is_visible()
 
 
 @pytest.mark.req("R5", "U31")
 def test_evidence_is_marked_in_its_passage(browse: Open, store: Store, lexical_trace: str) -> None:
     page = browse(f"/ui/traces/{lexical_trace}?claim=c1")
     assert "12 euro" in page.locator("details.source mark").first.inner_text()
+
+
+@pytest.mark.req("R24", "R25", "R47")
+def test_judge_and_verifier_stand_side_by_side(browse: Open, plans_trace: str) -> None:
+    page = browse(f"/ui/traces/{plans_trace}")
+    panel = page.locator("#claim")
+    assert seeds.WRONG in panel.locator("blockquote").inner_text()
+    words = panel.locator(".verdict").inner_text()
+    assert "repeats: contradicted, not found, contradicted" in words
+    assert "The price list says <b>12</b> euro a month" in words
+    assert "supported from 0." in words
+    assert panel.locator("tr", has_text="faithfulness").locator(".num").all_inner_texts() == ["0.60", "0.80", "3"]
+    assert page.locator(".answer-text .redacted", has_text="EMAIL").count() == 1
+    panel.get_by_role("link", name="prices.md").first.click()
+    assert page.locator("details.source:target mark").first.is_visible()
+
+
+@pytest.mark.req("U31")
+def test_another_claim_opens_in_place_and_keeps_the_focus(browse: Open, plans_trace: str) -> None:
+    page = browse(f"/ui/traces/{plans_trace}")
+    page.evaluate("window.same = true")
+    page.locator("a.claim", has_text="Support by mail").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: "claim=" in url)
+    page.locator("#claim blockquote", has_text="Support by mail").wait_for()
+    assert page.evaluate("window.same") is True
+    assert "Support by mail" in page.evaluate("document.activeElement.textContent")
+    page.go_back()
+    page.locator("#claim blockquote", has_text="15 euro").wait_for()
 
 
 @pytest.mark.req("U31")

@@ -20,16 +20,16 @@ SHOTS = ((1100, False, "wide"), (360, True, "phone-dark"))
 @pytest.mark.req("U24", "U31")
 @pytest.mark.parametrize(("width", "dark", "suffix"), SHOTS)
 def test_pages_are_drawn(
-    browse: Open, store: Store, lexical_trace: str, tmp_path: Path, width: int, dark: bool, suffix: str
+    browse: Open, store: Store, plans_trace: str, tmp_path: Path, width: int, dark: bool, suffix: str
 ) -> None:
     folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
-    guilty = store(app="checkout")
+    store(app="checkout")
     store(app="search", answer="The plan costs 12 euro.")
     now = int(time.time())
     pages = {
         "incident": f"/ui/incidents?alert=FaithfulnessLow&start={now - 300}&end={now + 60}",
-        "trace": f"/ui/traces/{guilty}",
-        "evidence": f"/ui/traces/{lexical_trace}?claim=c1",
+        "trace": f"/ui/traces/{plans_trace}",
+        "evidence": f"/ui/traces/{plans_trace}?claim=c3",
     }
     page = browse("/ui/traces", width=width, dark=dark)
     base = page.url.split("/ui/")[0]

@@ -138,7 +138,9 @@ class Settings(BaseSettings):
     api_check_seconds: float = Field(10, gt=0, description="Deadline of one POST /monitor/check.")
     api_rate_per_minute: int = Field(6000, ge=1, description="Requests per token and minute; above it: 429.")
     api_browser_origins: str = Field("", description="Origins, comma-separated, whose pages may send feedback.")
-    api_trace_link: str = Field("", description="URL template of another trace viewer, with {trace_id}.")
+    api_trace_link: str = Field(
+        "", description="Other trace viewers: URL or NAME=URL, several by blanks, with {trace_id}, {span_id}, {app}."
+    )
 
     exporter_host: str = "127.0.0.1"
     exporter_port: int = Field(9464, ge=0, le=65535)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -18,3 +19,9 @@ def remember(
         "INSERT INTO evaluator (version, name, spec) VALUES (%s, %s, %s) ON CONFLICT (version) DO NOTHING",
         (version, scrub.text(name), rows.jsonb(scrub.encode(dict(spec)))),
     )
+
+
+def spec(connection: psycopg.Connection[TupleRow], version: str) -> dict[str, object]:
+    """Return what a version is the hash of; empty for one that nobody has written down."""
+    row = connection.execute("SELECT spec FROM evaluator WHERE version = %s", (version,)).fetchone()
+    return msgspec.convert(row[0], dict[str, object]) if row is not None else {}

@@ -12,9 +12,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from aftercheck_worker import feedback as analytics
 from aftercheck_worker.api.state import state_of
-from aftercheck_worker.api.ui import answer, view
+from aftercheck_worker.api.ui import answer, links, view
 from aftercheck_worker.api.ui.session import Viewing
-from aftercheck_worker.storage import audit, dead_letters, explain
+from aftercheck_worker.storage import audit, dead_letters, evaluator, explain
 from aftercheck_worker.storage import pages as store
 
 router: Final = APIRouter()
@@ -80,11 +80,21 @@ def trace(
     state = state_of(request)
     with state.postgres() as connection:
         story = explain.explain(connection, who.token.tenant, wanted)
+        versions = {one.evaluations[0].evaluator_version for one in story.answers if one.evaluations}
+        specs = {version: evaluator.spec(connection, version) for version in versions}
         if story.answers:
             audit.note(connection, who.token.id, "trace.read", wanted)
-    answers = [answer.read(one, claim=claim if span in ("", one.span_id) else "", full=full) for one in story.answers]
+    answers = [
+        answer.read(
+            one,
+            claim=claim if span in ("", one.span_id) else "",
+            full=full,
+            spec=specs.get(one.evaluations[0].evaluator_version, {}) if one.evaluations else {},
+        )
+        for one in story.answers
+    ]
     known = bool(story.answers or story.dead_letters or story.feedback or story.erased_at)
-    link = state.settings.api_trace_link
+    first = story.answers[0] if story.answers else None
     return view.page(
         "trace.html",
         status=200 if known else 404,
@@ -92,7 +102,12 @@ def trace(
         who=who,
         story=story,
         answers=answers,
-        link=link.replace("{trace_id}", wanted) if link.startswith(("https://", "http://")) else "",
+        links=links.links(
+            state.settings.api_trace_link,
+            trace_id=wanted,
+            span_id=first.span_id if first else "",
+            app=first.app if first else "",
+        ),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -12,9 +13,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-_HIDDEN: Final = re.compile(
+_SIGNS: Final = re.compile(
+    r"<(?P<kind>[A-Z][A-Z_]{1,24})_[0-9a-f]{6}>|"
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
+"""Placeholders of redacted values (architecture.md, Redaction), and characters that nobody sees."""
 MAX_CHARS: Final = 200_000
 """A longer text is cut until the reader asks for all of it."""
 
@@ -53,14 +56,25 @@ def pieces(text: str, marks: Sequence[Mark]) -> list[Piece]:
 
 
 def shown(text: object) -> Markup:
-    """Return model text as isolated markup in which every hidden character is named."""
-    out, at, plain = Markup("<bdi>"), 0, str(text)
-    for hidden in _HIDDEN.finditer(plain):
-        out += escape(plain[at : hidden.start()])
-        code = f"U+{ord(hidden[0]):04X}"
-        out += Markup('<span class="hidden" title="hidden character">{}</span>').format(code)
-        at = hidden.end()
-    return out + escape(plain[at:]) + Markup("</bdi>")
+    """Return model text as isolated markup: hidden characters are named, redacted values are marked."""
+    parts, at, plain = [Markup("<bdi>")], 0, str(text)
+    for sign in _SIGNS.finditer(plain):
+        parts += [escape(plain[at : sign.start()]), _sign(sign)]
+        at = sign.end()
+    return Markup("").join([*parts, escape(plain[at:]), Markup("</bdi>")])
+
+
+def redactions(texts: Iterable[str]) -> dict[str, int]:
+    """Count redacted values by kind, lower case, such as `email`."""
+    kinds = (sign["kind"] for text in texts for sign in _SIGNS.finditer(text) if sign["kind"])
+    return dict(Counter(kind.lower().replace("_", " ") for kind in kinds))
+
+
+def _sign(sign: re.Match[str]) -> Markup:
+    if sign["kind"]:
+        title = f"{sign['kind'].lower()}: replaced before it was stored"
+        return Markup('<span class="redacted" title="{}">{}</span>').format(title, sign[0])
+    return Markup('<span class="hidden" title="hidden character">{}</span>').format(f"U+{ord(sign[0]):04X}")
 
 
 def number(value: object) -> str:
