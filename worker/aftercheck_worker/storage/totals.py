@@ -136,7 +136,7 @@ METRICS: Final[frozenset[str]] = frozenset(
     value for name, value in list(globals().items()) if name.isupper() and isinstance(value, str)
 )
 
-SEEDED: Final = frozenset({FAITHFULNESS_SUM, FAITHFULNESS_SUMSQ, FAITHFULNESS_RAW_SUM, FAITHFULNESS_RAW_SUMSQ})
+SEEDED: Final = frozenset(name for name in METRICS if name.endswith(("_sum", "_sumsq")))
 """Sums that are written even when 0. Where every answer of an app is invented from the first one on, a sum that is
 absent instead of 0 would leave the mean without its spread, and the worst app without its page."""
 
