@@ -16,7 +16,8 @@ from aftercheck_worker.errors import AftercheckError
 from aftercheck_worker.fatigue import FIRST_TURNS, Report, Slope
 from aftercheck_worker.storage import sessions
 
-LIMIT: Final = 1_000_000
+LIMIT: Final = 200_000
+"""Newest answers to look at: some seconds and 100 MB."""
 STATEMENT: Final = "SET statement_timeout TO '60s'"
 UNITS: Final = {"turn": "turn", "call_index": "model call", "context_tokens": "1,000 context tokens"}
 NAMES: Final = {
