@@ -202,3 +202,20 @@ def test_secrets_are_made_once_and_fit_together(tmp_path: Path) -> None:
     assert run_secrets(folder, str(tmp_path / "key")).stderr == ""
     second = {path.name: path.read_text() for path in folder.iterdir()}
     assert second == {**first, "pagerduty_routing_key": "0123456789abcdef0123456789abcdef"}
+
+
+def test_the_how_to_names_files_services_profiles_and_commands_that_exist() -> None:
+    page = (ROOT / "docs/how-to/deploy.md").read_text()
+    lines = re.findall(r"^docker compose (.+?)(?: +#.*)?$", page, re.MULTILINE)
+    assert len(lines) >= 4
+    for line in lines:
+        words = line.split()
+        assert all((ROOT / words[n + 1]).is_file() for n, word in enumerate(words) if word == "--file")
+        profiles = {words[n + 1] for n, word in enumerate(words) if word == "--profile"}
+        assert profiles <= {"monitoring"}
+        if "run" in words:
+            service, command = words[words.index("--rm") + 1 : words.index("--rm") + 3]
+            assert service in COMPOSE["services"]
+            assert command in commands()
+    settings = {f"AFTERCHECK_{name.upper()}" for name in Settings.model_fields}
+    assert set(re.findall(r"AFTERCHECK_[A-Z_]+", page)) <= settings
