@@ -102,9 +102,9 @@ class Settings(BaseSettings):
 
     evaluator: str = Field("default", description="default, lexical-v1, ..., or package.module:function.")
     action_from: Literal["v1", "v2"] = "v1"
-    judge_url: str | None = Field(None, description="Base URL of the judge's endpoint; unset = no judge.")
+    judge_url: str | None = Field(None, description="Base URL of the judge, or file:///folder; unset = no judge.")
     judge_model: str = Field("default", min_length=1, description="Name of the model at that endpoint.")
-    judge_key: SecretStr | None = Field(None, description="Bearer token of the endpoint; a local one needs none.")
+    judge_key: SecretStr | None = Field(None, description="Key of the endpoint; a local one needs none.")
     judge_mode: Literal["auto", "json_schema", "json_object", "plain"] = Field(
         "auto", description="Structured output; auto asks the endpoint at the first answer."
     )

@@ -1,15 +1,47 @@
-"""From settings to the generator behind the judge."""
+"""From settings to the generator behind the judge.
+
+`http(s)://...` is any OpenAI-compatible endpoint, `https://api.anthropic.com` (or `anthropic+http(s)://...`, for a
+gateway that speaks it) Anthropic's Messages API, `file:///folder` a local model ([gpu] extra).
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.models.anthropic_messages import AnthropicMessages
 from aftercheck_worker.models.base import Completion, Generator, ModelInfo
-from aftercheck_worker.models.openai_compatible import Endpoint, OpenAICompatible, probe
+from aftercheck_worker.models.endpoint import Endpoint, probed
+from aftercheck_worker.models.openai_compatible import OpenAICompatible
 from aftercheck_worker.settings import Settings
+
+ANTHROPIC_HOST: Final = "api.anthropic.com"
+ANTHROPIC_PREFIX: Final = "anthropic+"
+
+
+class Remote(Protocol):
+    """A generator with connections to end."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """Identity."""
+        ...
+
+    async def generate(
+        self, system: str, user: str, *, schema: dict[str, object] | None, max_tokens: int, seed: int = 0
+    ) -> Completion:
+        """See `base.Generator.generate`."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
 
 
 class Probing:
@@ -18,9 +50,10 @@ class Probing:
     A probe that fails is the failure of that call, and the next call probes again.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, back_end: Callable[[Endpoint], Remote] = OpenAICompatible) -> None:
         self._endpoint = endpoint
-        self._inner: OpenAICompatible | None = None
+        self._back_end = back_end
+        self._inner: Remote | None = None
         self._lock = asyncio.Lock()
 
     @property
@@ -42,10 +75,10 @@ class Probing:
         if self._inner is not None:
             await self._inner.close()
 
-    async def _ready(self) -> OpenAICompatible:
+    async def _ready(self) -> Remote:
         async with self._lock:
             if self._inner is None:
-                self._inner = OpenAICompatible(await probe(self._endpoint))
+                self._inner = self._back_end(await probed(self._endpoint, self._back_end))
         return self._inner
 
 
@@ -53,23 +86,47 @@ def build(settings: Settings) -> Generator | None:
     """Return the generator that the settings name; None without a judge. Connects to nothing yet.
 
     Raises:
-        ConfigurationError: the URL is none.
+        ConfigurationError: the URL is none, or a local model cannot run here.
+        ModelRefused: the folder of a local model may carry code.
     """
     if settings.judge_url is None:
         return None
-    if not settings.judge_url.startswith(("http://", "https://")):
-        raise ConfigurationError(
-            f"AFTERCHECK_JUDGE_URL {settings.judge_url[:80]!r} is no URL",
-            why="it has to begin with http:// or https://",
-            fix="name the base URL, such as http://127.0.0.1:8000/v1",
-        )
+    back_end, url = _back_end(settings.judge_url)
+    if back_end is None:
+        return _local(settings, Path(unquote(urlsplit(url).path)))
     endpoint = Endpoint(
-        url=settings.judge_url,
+        url=url,
         model=settings.judge_model,
         key=settings.judge_key.get_secret_value() if settings.judge_key else "none",
         total=settings.judge_call_seconds,
         concurrency=settings.judge_concurrency,
     )
     if settings.judge_mode == "auto":
-        return Probing(endpoint)
-    return OpenAICompatible(msgspec.structs.replace(endpoint, mode=settings.judge_mode))
+        return Probing(endpoint, back_end)
+    return back_end(msgspec.structs.replace(endpoint, mode=settings.judge_mode))
+
+
+def _back_end(url: str) -> tuple[Callable[[Endpoint], Remote] | None, str]:
+    """The back end and its base URL; None for a local folder."""
+    plain = url.removeprefix(ANTHROPIC_PREFIX)
+    parts = urlsplit(plain)
+    if parts.scheme == "file" and not parts.netloc and parts.path and plain == url:
+        return None, url
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError(
+            f"AFTERCHECK_JUDGE_URL {url[:80]!r} is no judge's URL",
+            why="it has to begin with http://, https://, anthropic+https:// or file:///",
+            fix="name the base URL, such as http://127.0.0.1:8000/v1, or the folder of a model",
+        )
+    if plain != url or parts.hostname == ANTHROPIC_HOST:
+        return AnthropicMessages, plain.rstrip("/").removesuffix("/v1")
+    return OpenAICompatible, plain
+
+
+def _local(settings: Settings, folder: Path) -> Generator:
+    # Imported here: torch costs seconds, and only this back end needs it.
+    from aftercheck_worker.models.transformers_local import Limits, TransformersGenerator
+
+    mode = "json_schema" if settings.judge_mode == "auto" else settings.judge_mode
+    limits = Limits(total=settings.judge_call_seconds, mode=mode, batch=min(settings.judge_concurrency, 8))
+    return TransformersGenerator(folder, limits=limits)
