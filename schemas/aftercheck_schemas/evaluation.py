@@ -120,7 +120,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One judge's work on one answer (R21, R23).
 
     Attributes:
-        faithfulness: per repeat, supported / claims with a valid verdict, 0..1; empty when none had one.
+        faithfulness: per complete repeat, supported / claims asked, 0..1; empty when none was complete.
         context_relevance, answer_relevance: 0..1 or None when not measured.
         precision_at_k: of the passages in rank order.
         disagreement: share of (claim, repeat) pairs that differ from the claim's majority, 0..1.

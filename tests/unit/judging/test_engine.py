@@ -103,6 +103,17 @@ def test_only_missing_claims_are_asked_again() -> None:
     assert statuses(found) == ["supported"] * 3
 
 
+@pytest.mark.req("F21", "P7")
+def test_an_incomplete_repeat_has_no_score() -> None:
+    generator = Scripted(lambda asked: verdicts(["c1"]))
+
+    found = judge(generator)
+
+    assert statuses(found) == ["supported", None, None]
+    assert found.faithfulness == ()
+    assert [failure.detail for failure in found.failures] == ["c2", "c3"]
+
+
 def test_the_complaint_is_data() -> None:
     generator = Scripted(lambda asked: verdicts(asked.claims, status="<think>yes</think>"))
 

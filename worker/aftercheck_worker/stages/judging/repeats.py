@@ -45,13 +45,15 @@ def majority(claim_id: str, repeats: Sequence[JudgedClaim]) -> ClaimJudgement:
 
 
 def scores(repeats: Sequence[Sequence[JudgedClaim]]) -> tuple[float, ...]:
-    """Faithfulness of each repeat: supported / claims with a valid verdict. Repeats without any are left out."""
-    found: list[float] = []
-    for repeat in repeats:
-        valid = [judged for judged in repeat if judged.status is not None]
-        if valid:
-            found.append(sum(judged.status == "supported" for judged in valid) / len(valid))
-    return tuple(found)
+    """Faithfulness of each repeat: supported / claims asked.
+
+    A repeat that lacks a valid verdict on any claim is left out: one answered claim of three would be a false 1.
+    """
+    return tuple(
+        sum(judged.status == "supported" for judged in repeat) / len(repeat)
+        for repeat in repeats
+        if repeat and all(judged.status is not None for judged in repeat)
+    )
 
 
 def disagreement(claims: Sequence[ClaimJudgement]) -> float:
