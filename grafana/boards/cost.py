@@ -12,6 +12,9 @@ _ANSWERED: Final = promql.grown("aftercheck_answers_raw_total", "", promql.TRAFF
 SAMPLED: Final = promql.grown("aftercheck_traces_sampled_total", "app", promql.TRAFFIC)
 UNSAMPLED: Final = promql.grown("aftercheck_traces_unsampled_total", "app", promql.TRAFFIC)
 
+DOLLARS: Final = promql.grown("aftercheck_judge_dollars_total", "app", promql.TRAFFIC)
+FINALISED: Final = promql.grown("aftercheck_finalised_answers_total", "app", promql.TRAFFIC)
+
 COST: Final = Dashboard(
     uid="aftercheck-cost",
     title="aftercheck: cost",
@@ -59,20 +62,46 @@ COST: Final = Dashboard(
             ),
         ),
         Row(
-            title="Judge",
+            title="Judge: absent without one",
             panels=(
                 Panel(
-                    title="Claims that the judge decided, per hour",
-                    queries=(
-                        Query(
-                            promql.grown("aftercheck_judged_claims_total", "app, result", promql.TRAFFIC, "1h"),
-                            "{{app}} {{result}}",
-                        ),
-                    ),
-                    description="Only the uncertain band and the audit share go to a judge. Absent without one.",
+                    title="US dollars per verified answer",
+                    queries=(Query(promql.over(DOLLARS, FINALISED), "{{app}}"),),
+                    description="The judge's price at the configured prices, retries and canaries included, over all"
+                    " answers finalised, judged or not.",
+                    unit="currencyUSD",
                     limits=(0.0, None),
                     link=True,
-                    width=12,
+                ),
+                Panel(
+                    title="Tokens per hour",
+                    queries=(
+                        Query(
+                            promql.grown("aftercheck_judge_tokens_total", "kind", promql.TRAFFIC, "1h"), "{{kind}}"
+                        ),
+                    ),
+                    description="Prompt and completion tokens of the judge's replies.",
+                    kind="stacked",
+                ),
+                Panel(
+                    title="Who had the last word",
+                    queries=(
+                        Query(
+                            promql.grown("aftercheck_finalised_answers_total", "decided_by", promql.TRAFFIC, "1h"),
+                            "{{decided_by}}",
+                        ),
+                    ),
+                    description="verifier_fallback: sent to the judge, which did not answer in time.",
+                    kind="stacked",
+                ),
+                Panel(
+                    title="Replies per hour",
+                    queries=(
+                        Query(promql.grown("aftercheck_judge_calls_total", "app", promql.TRAFFIC, "1h"), "{{app}}"),
+                    ),
+                    description="Only the uncertain band and the audit share go to a judge, unless all do.",
+                    limits=(0.0, None),
+                    link=True,
                 ),
                 Panel(
                     title="Judge work that failed, per hour",
@@ -89,7 +118,15 @@ COST: Final = Dashboard(
                     ),
                     description="Paid or not, it gave no verdict; the verifier's stands.",
                     limits=(0.0, None),
-                    width=12,
+                ),
+                Panel(
+                    title="Waiting for the judge",
+                    queries=(
+                        Query("max(aftercheck_judge_waiting_answers)", "answers"),
+                        Query("max(aftercheck_judge_waiting_oldest_age_seconds)", "age of the oldest, s"),
+                    ),
+                    description="After the deadline the verifier's word is final.",
+                    limits=(0.0, None),
                 ),
             ),
         ),

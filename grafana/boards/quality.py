@@ -41,6 +41,13 @@ def _by(label: str, what: str) -> tuple[Panel, Panel, Panel]:
     )
 
 
+AUDITED: Final = promql.grown(
+    "aftercheck_judged_claims_total", "app", f'{promql.QUALITY}, result=~"agreed|disagreed"', "6h"
+)
+DISAGREED: Final = promql.grown(
+    "aftercheck_judged_claims_total", "app", f'{promql.QUALITY}, result="disagreed"', "6h"
+)
+
 QUALITY_BOARD: Final = Dashboard(
     uid="aftercheck-quality",
     title="aftercheck: quality",
@@ -63,13 +70,8 @@ QUALITY_BOARD: Final = Dashboard(
                 ),
                 Panel(
                     title="Judge and verifier disagree",
-                    queries=(
-                        Query(
-                            promql.share("aftercheck_judged_claims_total", 'result="disagreed"', "app"),
-                            "{{app}}",
-                        ),
-                    ),
-                    description="Share of claims that both decided and decided differently. Absent without a judge.",
+                    queries=(Query(promql.over(f"({DISAGREED} or {AUDITED} * 0)", AUDITED), "{{app}}"),),
+                    description="Share of the audit sample's claims on which they differ. Absent without a judge.",
                     unit="percentunit",
                     limits=promql.SHARE,
                     line=0.3,
@@ -77,17 +79,16 @@ QUALITY_BOARD: Final = Dashboard(
                     width=6,
                 ),
                 Panel(
-                    title="Canaries failed",
+                    title="Canaries",
                     queries=(
-                        Query(
-                            promql.share("aftercheck_canary_answers_total", 'result="failed"', "evaluator"),
-                            "{{evaluator}}",
-                        ),
+                        Query("max(aftercheck_judge_canary_accuracy_ratio)", "judge right"),
+                        Query("max(aftercheck_judge_canary_accuracy_lower)", "lower end, 95 %"),
+                        Query("max(aftercheck_judge_canary_accuracy_upper)", "upper end, 95 %"),
                     ),
-                    description="Answers with a known verdict that got another one: the evaluator is broken.",
+                    description="Known verdicts, mixed in: share that the judge gets right. From 50 on.",
                     unit="percentunit",
                     limits=promql.SHARE,
-                    line=0.1,
+                    line=0.9,
                     width=6,
                 ),
             ),

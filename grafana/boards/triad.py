@@ -8,6 +8,28 @@ from grafana import promql
 from grafana.board import Dashboard, Panel, Query, Row
 from grafana.boards import answers
 
+
+def _judged(criterion: str, title: str, description: str) -> Panel:
+    """One criterion of the triad by who measured it."""
+    by = "app, method"
+    sums = promql.grown(f"aftercheck_{criterion}_sum", by)
+    counts = promql.grown(f"aftercheck_{criterion}_count", by)
+    return Panel(
+        title=title,
+        queries=(Query(promql.over(sums, counts), "{{app}} {{method}}"),),
+        description=f"{description} Weighted by 1/(sampling x judging probability); absent without a judge.",
+        unit="percentunit",
+        limits=promql.SHARE,
+        link=True,
+    )
+
+
+CONTEXT: Final = _judged("context_relevance", "Context relevance", "Do the passages help, the first ones most?")
+GROUNDED: Final = _judged(
+    "groundedness", "Groundedness as judged", "judge: the judge's own; encoder: the verifier's of the same answers."
+)
+ANSWER: Final = _judged("answer_relevance", "Answer relevance", "Share of the question's parts that are answered.")
+
 TRIAD: Final = Dashboard(
     uid="aftercheck-triad",
     title="aftercheck: RAG triad",
@@ -54,6 +76,29 @@ TRIAD: Final = Dashboard(
                 ),
             ),
         ),
+        Row(
+            title="Judged answers: the three criteria",
+            panels=tuple(
+                Panel(
+                    title=title,
+                    queries=(
+                        Query(
+                            f"max by (app, method) (aftercheck_{name}_ratio{{{promql.CHOSEN}}})", "{{app}} {{method}}"
+                        ),
+                    ),
+                    description="Last 5 minutes, weighted by 1/(sampling x judging probability). Absent without a"
+                    " judge.",
+                    unit="percentunit",
+                    limits=promql.SHARE,
+                )
+                for title, name in (
+                    ("Context relevance", "context_relevance"),
+                    ("Groundedness", "groundedness"),
+                    ("Answer relevance", "answer_relevance"),
+                )
+            ),
+        ),
+        Row(title="The triad as judged", panels=(CONTEXT, GROUNDED, ANSWER)),
         Row(
             title="Groundedness: does the answer stand on the context?",
             panels=(answers.MEAN, answers.RATE),

@@ -24,6 +24,7 @@ from aftercheck_worker.exporter import queues
 from aftercheck_worker.exporter.refresher import Refresher
 from aftercheck_worker.exporter.server import Answers, bind
 from aftercheck_worker.intake.keys import Keys
+from aftercheck_worker.judge import canaries
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.storage import database, evaluator, ledger, results, totals
 
@@ -306,6 +307,7 @@ def test_entries_that_nobody_reads_are_a_stall(
 def test_key_names_are_those_of_the_intake() -> None:
     assert queues.due_key("t1") == Keys("t1").due
     assert queues.cold_key("t1") == Keys("t1").cold
+    assert queues.canaries_key("t1") == canaries.outcomes_key("t1")
 
 
 @pytest.mark.req("R26", "U40")

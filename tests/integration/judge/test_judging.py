@@ -18,6 +18,7 @@ from aftercheck_schemas import Claim, Verdict
 from aftercheck_worker import judging, reconcile, testing
 from aftercheck_worker.checking import Checker
 from aftercheck_worker.evaluators import Evaluator, assemble
+from aftercheck_worker.exporter import triad
 from aftercheck_worker.judge import canaries
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.stages.scoring import Policy
@@ -108,6 +109,7 @@ def connection(database_url: str) -> Iterator[Connection]:
         opened.autocommit = True
         opened.execute("UPDATE ledger SET state = 'expired' WHERE state IN ('pending', 'checking', 'judging')")
         opened.execute("DELETE FROM total")
+        opened.execute("DELETE FROM evaluation")
         yield opened
 
 
@@ -276,6 +278,13 @@ def test_an_audited_answer_weighs_by_the_inverse_of_its_chance(
     assert 0 < judged < 16
     assert counted(connection, totals.GROUNDEDNESS_COUNT)["judge"] == judged * 20.0 / 0.5
     assert counted(connection, totals.ANSWERS) == {"grounded": 16 * 20.0}
+    windows = triad.read(connection, {"tenant": "default", "seconds": 300})
+    assert {(one.criterion, one.method): one.evaluations for one in windows} == {
+        ("groundedness", "judge"): judged,
+        ("groundedness", "encoder"): judged,
+        ("context_relevance", "judge"): judged,
+        ("answer_relevance", "judge"): judged,
+    }
 
 
 @pytest.mark.req("S13")

@@ -174,7 +174,10 @@ FIRING: dict[str, dict[str, str]] = {
         'aftercheck_traces_sampled_total{app="shop",origin="production"}': "0+5x1000",
     },
     "DeadLetters": {"aftercheck_dead_letters_open": "1x1000"},
-    "JudgeDown": quality("evaluator_failures_total", "0+1x1000", ',reason="judge_unavailable"'),
+    "JudgeDown": {
+        **quality("judge_answers_total", "0+2x1000", ',result="fallback"'),
+        **quality("judge_answers_total", "0+1x1000", ',result="judged"'),
+    },
     "SchemaMismatch": {
         'aftercheck_dead_letters_total{app="shop",origin="production",reason="version_newer"}': "_x600 1x400"
     },

@@ -14,6 +14,7 @@ from aftercheck_worker.exporter import metrics
 from aftercheck_worker.exporter.exposition import ReadingCollector, render
 from aftercheck_worker.exporter.reading import (
     EvaluatorInfo,
+    JudgedWindow,
     Queue,
     QueueReading,
     Reading,
@@ -194,3 +195,46 @@ def test_every_stored_metric_is_exported() -> None:
     assert {name for metric in metrics.FROM_TOTALS for name in metric.stored} == totals.METRICS - {
         totals.INTAKE_STAMP
     }
+
+
+@pytest.mark.req("S14")
+def test_canary_accuracy_shows_from_fifty_on_with_its_interval() -> None:
+    few = scrape(Reading(at=1.0, seconds=0.1, queues=QueueReading(canaries=(True,) * 49)))
+    many = scrape(Reading(at=1.0, seconds=0.1, queues=QueueReading(canaries=(True,) * 45 + (False,) * 5)))
+
+    assert value(few, "aftercheck_judge_canaries") == 49
+    assert "aftercheck_judge_canary_accuracy" not in few
+    assert value(many, "aftercheck_judge_canary_accuracy_ratio") == 0.9
+    # Wilson's interval of 45 in 50, e.g. from statsmodels' proportion_confint
+    assert value(many, "aftercheck_judge_canary_accuracy_lower") == pytest.approx(0.7864, abs=1e-4)
+    assert value(many, "aftercheck_judge_canary_accuracy_upper") == pytest.approx(0.9565, abs=1e-4)
+
+
+def test_nothing_of_a_judge_is_shown_where_there_is_none() -> None:
+    without = scrape(Reading(at=1.0, seconds=0.1, store=StoreReading(), queues=QueueReading()))
+    waiting = StoreReading(in_flight={"judging": 3}, oldest_judging=7.0)
+    held = scrape(Reading(at=1.0, seconds=0.1, store=waiting, queues=QueueReading()))
+
+    assert "judge" not in without
+    assert value(held, "aftercheck_judge_waiting_answers") == 3
+    assert value(held, "aftercheck_judge_waiting_oldest_age_seconds") == 7.0
+
+
+def test_judged_means_keep_criterion_and_method_apart() -> None:
+    window = JudgedWindow(
+        app="shop",
+        environment="",
+        evaluator="engine",
+        quality="standard",
+        criterion="groundedness",
+        method="judge",
+        evaluations=4,
+        mean=0.5,
+    )
+    other = msgspec.structs.replace(window, method="encoder", mean=0.75)
+    text = scrape(Reading(at=1.0, seconds=0.1, store=StoreReading(judged=(window, other))))
+
+    assert value(text, "aftercheck_groundedness_ratio", method="judge") == 0.5
+    assert value(text, "aftercheck_groundedness_ratio", method="encoder") == 0.75
+    assert value(text, "aftercheck_judged_window_evaluations", criterion="groundedness", method="judge") == 4
+    assert "aftercheck_context_relevance_ratio" not in text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
@@ -18,8 +19,12 @@ from aftercheck_worker.exporter import metrics
 from aftercheck_worker.exporter.labels import LabelSets, scrub
 from aftercheck_worker.exporter.metrics import Metric
 from aftercheck_worker.exporter.reading import Fatigue, QueueReading, Reading, StoreReading, Total
+from aftercheck_worker.feedback import rate
+from aftercheck_worker.storage import totals
 
 Labels = tuple[str, ...]
+MIN_CANARIES: Final = 50
+"""Below it an accuracy would say more than is known (S14)."""
 BASE = ("app", "environment", "model", "prompt_version", "evaluator", "origin")
 """Label columns of the `total` table, in order."""
 COLLAPSE = ("prompt_version", "model", "environment", "app")
@@ -121,6 +126,7 @@ def _gauge(metric: Metric, values: Mapping[Labels, float | None]) -> Iterator[Fa
 
 def _store_gauges(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
     yield from _windows(store, limits)
+    yield from _judged(store, limits)
     yield from _oncall(store, limits)
     yield from _gauge(
         metrics.EVALUATOR_INFO,
@@ -182,10 +188,49 @@ def _windows(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
     yield from _gauge(metrics.HALLUCINATION_RATIO, {labels: rate / n for labels, (n, _, rate) in merged.items()})
 
 
+_TRIAD: Final = {
+    "groundedness": metrics.GROUNDEDNESS_RATIO,
+    "context_relevance": metrics.CONTEXT_RELEVANCE_RATIO,
+    "answer_relevance": metrics.ANSWER_RELEVANCE_RATIO,
+}
+
+
+def _judged(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+    """The judged 5-minute means, and the answers that wait for the judge."""
+    merged: dict[tuple[str, Labels], tuple[float, float]] = {}
+    for window in store.judged:
+        base = limits.labels((scrub(window.app), scrub(window.environment), "", "", scrub(window.evaluator), ""))
+        key = (window.criterion, (base[0], base[1], base[4], window.quality, window.method))
+        count, total = merged.get(key, (0.0, 0.0))
+        merged[key] = (count + window.evaluations, total + window.mean * window.evaluations)
+    for criterion, metric in _TRIAD.items():
+        means = {labels: total / n for (name, labels), (n, total) in merged.items() if name == criterion}
+        yield from _gauge(metric, means)
+    counts = {(*labels[:-1], name, labels[-1]): n for (name, labels), (n, _) in merged.items()}
+    yield from _gauge(metrics.JUDGED_WINDOW, counts)
+    waiting = store.in_flight.get("judging", 0)
+    if waiting or any(total.metric == totals.JUDGE_ANSWERS for total in store.totals):
+        yield from _gauge(metrics.JUDGE_WAITING, {(): float(waiting)})
+    yield from _gauge(metrics.JUDGE_OLDEST, {(): store.oldest_judging})
+
+
+def _canaries(outcomes: Sequence[bool]) -> Iterator[Family]:
+    """Accuracy of the judge on answers with a known verdict, from 50 on."""
+    known, passed = len(outcomes), sum(outcomes)
+    if known:
+        yield from _gauge(metrics.CANARIES, {(): float(known)})
+    if known >= MIN_CANARIES:
+        found = rate(passed, known)
+        yield from _gauge(metrics.CANARY_ACCURACY, {(): found.value})
+        yield from _gauge(metrics.CANARY_LOWER, {(): found.low})
+        yield from _gauge(metrics.CANARY_UPPER, {(): found.high})
+
+
 def _queue_gauges(queues: QueueReading) -> Iterator[Family]:
     yield from _gauge(metrics.QUEUE_DEPTH, {(queue.name,): float(queue.depth) for queue in queues.queues})
     yield from _gauge(metrics.QUEUE_OLDEST, {(queue.name,): queue.oldest for queue in queues.queues})
     yield from _gauge(metrics.COLD_HORIZON, {(): queues.cold_horizon})
+    yield from _canaries(queues.canaries)
 
 
 def _exporter(reading: Reading) -> Iterator[Family]:

@@ -101,6 +101,40 @@ FATIGUE_MEAN: Final = _gauge(
     "against",
     "step",
 )
+_JUDGED: Final = (
+    " of judged production answers finalised in the last 5 minutes, weighted by 1/(sampling x judging probability)."
+    " Absent without any; read it with aftercheck_judged_window_evaluations."
+)
+GROUNDEDNESS_RATIO: Final = _gauge(
+    "groundedness_ratio",
+    "Mean groundedness" + _JUDGED + " method judge: the judge's own; encoder: the verifier's of the same answers.",
+    *WINDOW,
+    "method",
+)
+CONTEXT_RELEVANCE_RATIO: Final = _gauge(
+    "context_relevance_ratio", "Mean context relevance" + _JUDGED, *WINDOW, "method"
+)
+ANSWER_RELEVANCE_RATIO: Final = _gauge("answer_relevance_ratio", "Mean answer relevance" + _JUDGED, *WINDOW, "method")
+JUDGED_WINDOW: Final = _gauge(
+    "judged_window_evaluations",
+    "Raw number of answers behind a judged 5-minute mean.",
+    *WINDOW,
+    "criterion",
+    "method",
+)
+JUDGE_WAITING: Final = _gauge(
+    "judge_waiting_answers", "Answers that wait for the judge. Absent when no answer ever went to one."
+)
+JUDGE_OLDEST: Final = _gauge(
+    "judge_waiting_oldest_age_seconds", "Age of the oldest answer that waits for the judge. Absent without one."
+)
+CANARY_ACCURACY: Final = _gauge(
+    "judge_canary_accuracy_ratio",
+    "Share of the newest canaries (at most 200) that the judge got right. Absent below 50 canaries (S14).",
+)
+CANARY_LOWER: Final = _gauge("judge_canary_accuracy_lower", "Lower end of its 95 % Wilson interval.")
+CANARY_UPPER: Final = _gauge("judge_canary_accuracy_upper", "Upper end of its 95 % Wilson interval.")
+CANARIES: Final = _gauge("judge_canaries", "Canaries behind the accuracy, at most 200.")
 EVALUATOR_INFO: Final = _gauge(
     "evaluator_info",
     "1 for every known evaluator version; version is the sha256 over all that can change a verdict.",
@@ -142,6 +176,16 @@ GAUGES: Final = (
     FATIGUE_UPPER,
     FATIGUE_SESSIONS,
     FATIGUE_MEAN,
+    GROUNDEDNESS_RATIO,
+    CONTEXT_RELEVANCE_RATIO,
+    ANSWER_RELEVANCE_RATIO,
+    JUDGED_WINDOW,
+    JUDGE_WAITING,
+    JUDGE_OLDEST,
+    CANARY_ACCURACY,
+    CANARY_LOWER,
+    CANARY_UPPER,
+    CANARIES,
     EVALUATOR_INFO,
     IN_FLIGHT,
     OLDEST_IN_FLIGHT,
@@ -162,8 +206,19 @@ def _counter(name: str, text: str, labels: tuple[str, ...], stored: str, key: st
     return Metric(name=name, kind="counter", help=text, labels=names, stored=(stored,), key=key)
 
 
-def _summary(name: str, text: str, sums: str, counts: str) -> Metric:
-    return Metric(name=name, kind="summary", help=text, labels=QUALITY, stored=(sums, counts))
+def _summary(name: str, text: str, sums: str, counts: str, key: str = "") -> Metric:
+    labels = (*QUALITY, key) if key else QUALITY
+    return Metric(name=name, kind="summary", help=text, labels=labels, stored=(sums, counts), key=key)
+
+
+def _triad(name: str, text: str, stored: tuple[str, str, str]) -> tuple[Metric, Metric]:
+    """A judged criterion: sum and count, and the sum of squares, by method (R21)."""
+    sums, counts, squares = stored
+    weighted = " Judged answers, weighted by 1/(sampling x judging probability)."
+    return (
+        _summary(name, text + weighted, sums, counts, "method"),
+        _counter(f"{name}_sumsq", f"Sum of squares of the same.{weighted}", QUALITY, squares, "method"),
+    )
 
 
 _WEIGHTED: Final = " Weighted by 1/sampling probability: estimates all traffic."
@@ -216,7 +271,59 @@ FROM_TOTALS: Final = (
     _counter(
         "canary_answers", "Canary answers, by whether the known verdict came.", QUALITY, totals.CANARY, "result"
     ),
-    _counter("judged_claims", "Claims that verifier and judge both decided.", QUALITY, totals.JUDGED, "result"),
+    *_triad(
+        "groundedness",
+        "Supported / judged claims; method judge, or encoder for the verifier on the same answers.",
+        totals.GROUNDEDNESS,
+    ),
+    *_triad("context_relevance", "Relevance of the retrieved passages by rank.", totals.CONTEXT_RELEVANCE),
+    *_triad("answer_relevance", "Share of the question's parts that are answered.", totals.ANSWER_RELEVANCE),
+    _counter(
+        "judged_claims",
+        "Claims that verifier and judge both decided. agreed and disagreed: the random audit sample, whose share is"
+        " that of all traffic; band_agreed and band_disagreed: answers judged because they are uncertain.",
+        QUALITY,
+        totals.JUDGED,
+        "result",
+    ),
+    _counter(
+        "judge_answers",
+        "Answers sent to the judge: judged, fallback (the verifier's word was final), late (judged too late).",
+        QUALITY,
+        totals.JUDGE_ANSWERS,
+        "result",
+    ),
+    _counter(
+        "judge_refused_claims",
+        "Judged statuses that the cross-check or a deterministic check did not let pass (S13).",
+        QUALITY,
+        totals.JUDGE_REFUSED,
+    ),
+    _counter(
+        "judge_void_quotes", "Quotes of the judge that stand in no source (S12).", QUALITY, totals.JUDGE_VOID_QUOTES
+    ),
+    _summary(
+        "judge_repeat_disagreement",
+        "Share of votes that differ from their claim's majority, per answer judged repeatedly.",
+        totals.REPEATS_SUM,
+        totals.REPEATS_COUNT,
+    ),
+    _counter("judge_calls", "Replies of the judge's endpoint, canaries included.", QUALITY, totals.JUDGE_CALLS),
+    _counter("judge_tokens", "Tokens of those replies.", QUALITY, totals.JUDGE_TOKENS, "kind"),
+    _counter(
+        "judge_dollars",
+        "Their price in US dollars at the configured prices; over aftercheck_finalised_answers it is the cost of a"
+        " verified answer (R29).",
+        QUALITY,
+        totals.JUDGE_DOLLARS,
+    ),
+    _counter(
+        "finalised_answers",
+        "Evaluated answers by who had the last word, unweighted.",
+        QUALITY,
+        totals.FINALISED,
+        "decided_by",
+    ),
     _counter(
         "evaluator_failures",
         "Evaluators that failed beside a verdict; never a score.",

@@ -1,6 +1,7 @@
 """Reads Redis for one refresh: the stream, the traces that are due, the Celery lists, the cold store.
 
-The key names belong to `intake.keys`, which this layer may not import; a test holds both to the same names.
+The key names belong to `intake.keys`, which this layer may not import, and to `judge.canaries`, whose import would
+cost a judge's; a test holds all to the same names.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def cold_key(tenant: str) -> str:
     return f"aftercheck:{{{tenant}}}:cold"
 
 
+def canaries_key(tenant: str) -> str:
+    """List of the newest outcomes of the judge's canaries, `1` or `0`."""
+    return f"aftercheck:{{{tenant}}}:judge:canaries"
+
+
 class Reader:
     """Reads both databases; the broker may live in another one than the stream."""
 
@@ -72,7 +78,8 @@ class Reader:
         pipe.zcard(due)
         pipe.zrange(due, 0, 0, withscores=True)
         pipe.zrange(cold, 0, 0, withscores=True)
-        length, first, overdue, traces, earliest, coldest = pipe.execute()
+        pipe.lrange(canaries_key(self._tenant), 0, -1)
+        length, first, overdue, traces, earliest, coldest, outcomes = pipe.execute()
         lists = self._celery()
         queues = (
             Queue(name="stream", depth=int(length), oldest=_stream_age(first, now)),
@@ -80,7 +87,9 @@ class Reader:
             *(Queue(name=name, depth=depth) for name, depth in lists.items()),
         )
         mark = (_read_so_far(self._redis, stream), str(traces), str(sorted(lists.items())))
-        return QueueReading(queues=queues, mark=mark, cold_horizon=_age(coldest, now))
+        return QueueReading(
+            queues=queues, mark=mark, cold_horizon=_age(coldest, now), canaries=tuple(one == b"1" for one in outcomes)
+        )
 
     def _celery(self) -> dict[str, int]:
         pipe = self._broker.pipeline(transaction=False)

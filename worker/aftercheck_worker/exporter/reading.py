@@ -37,6 +37,24 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     hallucination: float
 
 
+class JudgedWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """Judged production answers finalised in the last five minutes, by criterion and method (R21).
+
+    Attributes:
+        evaluations: raw number of answers; at least 1.
+        mean: weighted by 1 / (sampling x judging probability), 0..1.
+    """
+
+    app: str
+    environment: str
+    evaluator: str
+    quality: str
+    criterion: str
+    method: str
+    evaluations: int
+    mean: float
+
+
 class DesignEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Variance of the mean with sessions as clusters, over that of independent answers; 1 or more."""
 
@@ -96,12 +114,14 @@ class StoreReading(msgspec.Struct, frozen=True, kw_only=True):
 
     totals: tuple[Total, ...] = ()
     windows: tuple[Window, ...] = ()
+    judged: tuple[JudgedWindow, ...] = ()
     design_effects: tuple[DesignEffect, ...] = ()
     same_passages: tuple[SamePassages, ...] = ()
     fatigue: Fatigue = Fatigue()
     evaluators: tuple[EvaluatorInfo, ...] = ()
     in_flight: dict[str, int] = {}
     oldest_in_flight: float | None = None
+    oldest_judging: float | None = None
     last_change: str = ""
     last_finalised: float | None = None
     dead_letters_open: int = 0
@@ -122,11 +142,13 @@ class QueueReading(msgspec.Struct, frozen=True, kw_only=True):
         queues: stream, due traces, and the Celery lists.
         mark: changes whenever intake reads an entry or a worker takes a message.
         cold_horizon: age in seconds of the oldest unsampled trace that is still kept, None when none is.
+        canaries: outcomes of the judge's newest canaries, True = right.
     """
 
     queues: tuple[Queue, ...] = ()
     mark: tuple[str, ...] = ()
     cold_horizon: float | None = None
+    canaries: tuple[bool, ...] = ()
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import psycopg
 from psycopg.rows import TupleRow, class_row
 
 from aftercheck_worker import fatigue
+from aftercheck_worker.exporter import triad
 from aftercheck_worker.exporter.reading import (
     DesignEffect,
     EvaluatorInfo,
@@ -120,6 +121,7 @@ def read(connection: psycopg.Connection[TupleRow], tenant: str) -> StoreReading:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         totals = connection.cursor(row_factory=class_row(Total)).execute(_TOTALS, names).fetchall()
         windows = connection.cursor(row_factory=class_row(Window)).execute(_WINDOWS, names).fetchall()
+        judged = triad.read(connection, names)
         effects = connection.cursor(row_factory=class_row(DesignEffect)).execute(_DESIGN, names).fetchall()
         same = connection.cursor(row_factory=class_row(SamePassages)).execute(_SAME, names).fetchall()
         evaluators = connection.cursor(row_factory=class_row(EvaluatorInfo)).execute(_EVALUATORS).fetchall()
@@ -130,11 +132,13 @@ def read(connection: psycopg.Connection[TupleRow], tenant: str) -> StoreReading:
     return StoreReading(
         totals=tuple(totals),
         windows=tuple(windows),
+        judged=judged,
         design_effects=tuple(effects),
         same_passages=tuple(same),
         evaluators=tuple(evaluators),
         in_flight={str(state): int(count) for state, count, _, _ in ledger},
         oldest_in_flight=max(ages) if ages else None,
+        oldest_judging=next((float(age) for state, _, age, _ in ledger if state == "judging"), None),
         last_change=max((str(changed) for _, _, _, changed in ledger), default=""),
         last_finalised=float(last[0]) if last and last[0] is not None else None,
         dead_letters_open=int(dead[0]) if dead else 0,

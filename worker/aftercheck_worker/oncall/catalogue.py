@@ -165,13 +165,13 @@ QUALITY: Final = (
     ),
     Alert(
         name="DisagreementHigh",
-        expr=expressions.share("aftercheck_judged_claims_total", 'result="disagreed"', "6h", minimum=50) + " > 0.3",
+        expr=expressions.disagreement(),
         hold="15m",
         keep="30m",
         severity="warning",
         dashboard="aftercheck-quality",
         summary="Judge and verifier disagree on {{ $value | humanizePercentage }} of the claims of {{ $labels.app }}",
-        description="Over 6 hours and at least 50 claims that both decided.",
+        description="Over 6 hours and at least 50 claims of the audit sample.",
         meaning="One of the two graders is wrong more often than usual; the means are less trustworthy.",
         causes=("a changed judge model", "a domain the verifier was not calibrated on"),
         actions=("Label 20 of the disputed claims.", "Recalibrate, or return to the previous evaluator."),
@@ -267,11 +267,20 @@ FLEET: Final = (
         severity="warning",
         dashboard="aftercheck-pipeline",
         summary="The judge of {{ $labels.evaluator }} fails",
-        description="{{ $value | humanizePercentage }} of its work of the last 10 minutes. Verdicts come from the"
-        " verifier alone meanwhile.",
+        description="{{ $value | humanizePercentage }} of the answers sent to it in the last 10 minutes came back"
+        " without a judgement. Their verdicts come from the verifier alone.",
         meaning="A judge failure is never a score; uncertain answers keep the verifier's verdict.",
-        causes=("the endpoint is down", "rate limits", "a model that no longer keeps the schema"),
-        actions=("Try the endpoint by hand.", "Unset AFTERCHECK_JUDGE_URL to run without a judge."),
+        causes=(
+            "the endpoint is down",
+            "rate limits",
+            "a model that no longer keeps the schema",
+            "the day's budget is spent",
+        ),
+        actions=(
+            "See aftercheck_evaluator_failures_total by reason.",
+            "Try the endpoint by hand.",
+            "Unset AFTERCHECK_JUDGE_URL to run without a judge.",
+        ),
     ),
     Alert(
         name="SchemaMismatch",

@@ -49,10 +49,20 @@ def drops() -> str:
 
 
 def judge_down() -> str:
-    """Most of the judge's work fails. Silent without a judge: it then reports no failure at all."""
-    failed = summed("aftercheck_evaluator_failures_total", "10m", "evaluator", 'reason=~"judge_.*"')
-    judged = summed("aftercheck_judged_claims_total", "10m", "evaluator")
-    return f"{failed} / ({failed} + ({judged} or {failed} * 0)) > 0.5 and {failed} >= 5"
+    """Most answers that were sent to the judge came back without a judgement. Silent without a judge."""
+    fell = share("aftercheck_judge_answers_total", 'result="fallback"', "10m", minimum=5, by="evaluator")
+    return f"{fell} > 0.5"
+
+
+def disagreement() -> str:
+    """Share of the claims of the random audit sample on which judge and verifier differ.
+
+    Claims that are judged because they are uncertain differ more often, and say nothing about the others.
+    """
+    metric, window = "aftercheck_judged_claims_total", "6h"
+    whole = summed(metric, window, select='result=~"agreed|disagreed"')
+    differ = summed(metric, window, select='result="disagreed"')
+    return f"{differ} / ({whole} >= 50) > 0.3"
 
 
 def empty_retrieval() -> str:

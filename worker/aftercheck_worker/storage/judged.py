@@ -40,6 +40,16 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     disagreed: int = 0
     refused: int = 0
 
+    @property
+    def document(self) -> dict[str, object]:
+        """What is stored with the evaluation: how it was chosen, and what the verifier alone said."""
+        return {
+            "why": self.why,
+            "audit": self.audit,
+            "probability": self.probability,
+            "verifier": self.verifier_faithfulness,
+        }
+
 
 def finalised(found: Evaluation, judged: Judged | None) -> Iterator[Increment]:
     """Counts of every finished answer, late ones included."""

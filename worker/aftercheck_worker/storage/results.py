@@ -215,7 +215,7 @@ def _details(found: Evaluation, retrieved: Retrieval, routed: Judged | None) -> 
         "probability_reason": found.probability_reason,
         "retrieval": retrieved.keys,
         "decided_by": found.decided_by if routed is not None else None,
-        "judge": routed and {"why": routed.why, "audit": routed.audit, "probability": routed.probability},
+        "judge": routed and routed.document,
     }
     present = {name: value for name, value in details.items() if value}
     return rows.jsonb(scrub.encode(present)) if present else None
