@@ -6,6 +6,7 @@ import ipaddress
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from socket import IPPROTO_TCP, TCP_NODELAY
 
 import uvicorn
 
@@ -71,6 +72,9 @@ def run(settings: Settings, stop: threading.Event, *, ready: Callable[[str], Non
             why="the port is taken or the address is not ours",
             fix="set AFTERCHECK_API_PORT to a free port (0 = any)",
         ) from None
+    # asyncio sets it only on sockets made for TCP by number, and uvicorn's are not: head and body of a reply are two
+    # writes, and without it the second waits 40 ms for the caller's delayed acknowledgement. Accepted ones inherit it.
+    socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="uvicorn", daemon=True)
     thread.start()
     if ready is not None:
