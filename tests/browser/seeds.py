@@ -113,3 +113,44 @@ def opinion(claims: Sequence[tuple[str, str]]) -> Judgement:
         prompt_tokens=2103,
         completion_tokens=412,
     )
+
+
+def traffic(database_url: str, *, app: str = "support-bot") -> None:
+    """Fill an hour: its last half has a new prompt that invents. A second call changes nothing."""
+    with database.connect(database_url, name="test") as connection:
+        connection.execute(_TRAFFIC, {"app": app, "count": 210})
+        for statement in (_CLAIMS, _VERDICTS, _QUESTIONS):
+            connection.execute(statement)
+        connection.commit()
+
+
+_TRAFFIC = """
+INSERT INTO evaluation (day, evaluation_id, evaluator_version, tenant, trace_id, span_id, app, environment, model,
+                        prompt_version, retriever_version, evaluator, origin, weight, outcome, faithfulness,
+                        hallucinated, flagged, critical, claims, verifiable, finalised_at)
+SELECT current_date, 900000 + n, repeat('5', 64), 'default', md5(n::text), lpad(to_hex(900000 + n), 16, '0'),
+       %(app)s, 'production', 'small-model-2', CASE WHEN fresh THEN 'support-v7' ELSE 'support-v6' END, 'bge-small-2',
+       'grounding-v1', 'production', 20, CASE WHEN bad THEN 'ungrounded' ELSE 'grounded' END,
+       CASE WHEN bad THEN 0.5 ELSE 1 END, bad, bad, 0, 4, 4, now() - make_interval(secs => 20 + 3540.0 * n / 210)
+FROM (SELECT n, n < 90 AND n %% 2 = 0 AS fresh, n %% 25 = 0 OR (n < 90 AND n %% 6 = 0) AS bad
+      FROM generate_series(1, %(count)s) AS n) AS made ON CONFLICT DO NOTHING
+"""
+_CLAIMS = """
+INSERT INTO claim (day, evaluation_id, evaluator_version, claim_id, text, start, "end", type, severity, verifiable)
+SELECT day, evaluation_id, evaluator_version, 'c1',
+       (ARRAY['A yearly contract brings a free domain.', 'You can cancel by telephone at any hour.',
+              'The team plan costs 19 euro a month.', 'Data is kept for ten years.'])[1 + evaluation_id % 4],
+       0, 30, 'fact', 'medium', true
+FROM evaluation WHERE evaluation_id > 900000 AND hallucinated ON CONFLICT DO NOTHING
+"""
+_VERDICTS = """
+INSERT INTO verdict (day, evaluation_id, evaluator_version, claim_id, status, confidence, decided_by)
+SELECT day, evaluation_id, evaluator_version, 'c1',
+       CASE WHEN evaluation_id % 2 = 0 THEN 'contradicted' ELSE 'not_found' END, 0.9, 'verifier'
+FROM evaluation WHERE evaluation_id > 900000 AND hallucinated ON CONFLICT DO NOTHING
+"""
+_QUESTIONS = """
+INSERT INTO interaction (day, evaluation_id, body)
+SELECT day, evaluation_id, '{"question": "What does the plan include, and for how long?"}'
+FROM evaluation WHERE evaluation_id > 900000 ON CONFLICT DO NOTHING
+"""

@@ -19,20 +19,32 @@ Store = Callable[..., str]
 @pytest.mark.req("U30", "R5")
 @pytest.mark.parametrize("javascript", [True, False])
 def test_an_alert_leads_to_the_guilty_claim_in_three_clicks(browse: Open, store: Store, javascript: bool) -> None:
-    trace_id = store(app="checkout")
-    now = int(time.time())
-    page = browse(
-        f"/ui/incidents?alert=FaithfulnessLow&app=checkout&start={now - 300}&end={now + 60}", javascript=javascript
-    )
-    # The alert's link survived the login: click one was the link itself.
-    assert "alert=FaithfulnessLow" in page.url
+    app = f"checkout-{javascript}"
+    trace_id = store(app=app)
+    at = int(time.time())
+    # Click one is the link in the page to PagerDuty: what a rule annotates, and what Alertmanager adds to it.
+    page = browse(f"/traces?app={app}&flagged=true&window=30m&alert=FaithfulnessLow&at={at}", javascript=javascript)
+    assert page.url.partition("?")[0].endswith("/ui/incidents")
     assert page.get_by_text("FaithfulnessLow").is_visible()
-    page.get_by_role("link", name=trace_id[:12]).click()
+    assert page.get_by_role("link", name="runbook").get_attribute("href") == "/docs/runbooks/FaithfulnessLow"
+    page.get_by_role("link", name="It includes support.").click()
     page.wait_for_url(lambda url: trace_id in url)
     page.locator("a.claim.contradicted").click()
     page.wait_for_url(lambda url: "claim=c2" in url)
     assert "It includes support." in page.locator("#claim blockquote").inner_text()
     assert page.locator("#claim .verdict .tag.contradicted").first.is_visible()
+
+
+@pytest.mark.req("U30")
+def test_the_incident_names_what_changed(browse: Open, database_url: str) -> None:
+    seeds.traffic(database_url)
+    page = browse("/traces?app=support-bot&flagged=true&window=30m")
+    (suspect,) = page.locator(".notice.bad").all_inner_texts()
+    assert suspect.startswith("prompt version support-v7 is new here and hallucinated in")
+    row = page.get_by_role("row", name="support-v7")
+    assert row.locator(".tag").all_inner_texts() == ["worse", "new"]
+    assert page.get_by_role("row", name="support-v6").locator(".tag").count() == 0
+    assert "aftercheck recheck --since" in page.locator("main").inner_text()
 
 
 @pytest.mark.req("R5", "U31")

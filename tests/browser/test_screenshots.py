@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
+
+from tests.browser import seeds
 
 pytestmark = pytest.mark.browser
 
@@ -20,14 +21,20 @@ SHOTS = ((1100, False, "wide"), (360, True, "phone-dark"))
 @pytest.mark.req("U24", "U31")
 @pytest.mark.parametrize(("width", "dark", "suffix"), SHOTS)
 def test_pages_are_drawn(
-    browse: Open, store: Store, plans_trace: str, tmp_path: Path, width: int, dark: bool, suffix: str
+    browse: Open,
+    store: Store,
+    database_url: str,
+    plans_trace: str,
+    tmp_path: Path,
+    width: int,
+    dark: bool,
+    suffix: str,
 ) -> None:
     folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
-    store(app="checkout")
+    seeds.traffic(database_url)
     store(app="search", answer="The plan costs 12 euro.")
-    now = int(time.time())
     pages = {
-        "incident": f"/ui/incidents?alert=FaithfulnessLow&start={now - 300}&end={now + 60}",
+        "incident": "/traces?alert=FaithfulnessLow&app=support-bot&flagged=true&window=30m",
         "trace": f"/ui/traces/{plans_trace}",
         "evidence": f"/ui/traces/{plans_trace}?claim=c3",
     }

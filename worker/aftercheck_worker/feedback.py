@@ -53,16 +53,17 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
 
 
-def rate(hits: int, count: int) -> Rate:
+def rate(hits: int, count: int, *, z: float = Z) -> Rate:
     """Return hits / count with its Wilson score interval (Wilson 1927).
 
     Args:
         hits: 0..count.
         count: 0 gives no rate.
+        z: half width in standard errors; 95 % unless told.
     """
     if not count:
         return Rate(value=None, low=None, high=None)
-    share, square = hits / count, Z * Z
+    share, square = hits / count, z * z
     middle = (share + square / (2 * count)) / (1 + square / count)
-    half = Z * math.sqrt(share * (1 - share) / count + square / (4 * count * count)) / (1 + square / count)
+    half = z * math.sqrt(share * (1 - share) / count + square / (4 * count * count)) / (1 + square / count)
     return Rate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half))

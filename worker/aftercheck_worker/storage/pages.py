@@ -1,9 +1,9 @@
-"""What the pages list: answers, incidents, disagreements, health (trust.md 3.4). Reading only, always one tenant."""
+"""What the pages list: answers, disagreements, health (trust.md 3.4). Reading only, always one tenant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,6 +17,8 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 class AnswerLine(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluated answer in a list. `thumbs` is the sum of the users' thumbs, None without any."""
 
+    evaluation_id: int
+    day: date
     trace_id: str
     span_id: str
     app: str
@@ -34,34 +36,6 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     finalised_at: datetime
     thumbs: float | None
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One value of one dimension, in the window and in the window before it. Raw counts of judged answers."""
-
-    dimension: str
-    value: str
-    judged: int
-    bad: int
-    faithfulness: float | None
-    judged_before: int
-    bad_before: int
-    faithfulness_before: float | None
-
-    @property
-    def rate(self) -> float | None:
-        """Hallucination rate in the window, None when nothing was judged."""
-        return self.bad / self.judged if self.judged else None
-
-    @property
-    def rate_before(self) -> float | None:
-        """The same before."""
-        return self.bad_before / self.judged_before if self.judged_before else None
-
-    @property
-    def new(self) -> bool:
-        """Seen in the window only: what changed."""
-        return bool(self.judged) and not self.judged_before
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,17 +68,27 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LINE: Final = """
-SELECT trace_id, span_id, app, model, outcome, faithfulness, hallucinated, flagged, critical, risk, action, claims,
-       quality, evaluator_version, origin, finalised_at,
+SELECT evaluation_id, day, trace_id, span_id, app, model, outcome, faithfulness, hallucinated, flagged, critical,
+       risk, action, claims, quality, evaluator_version, origin, finalised_at,
        (SELECT sum(f.value) FROM feedback AS f WHERE f.tenant = e.tenant AND f.trace_id = e.trace_id
         AND f.kind = 'thumb') AS thumbs
 FROM evaluation AS e
 WHERE run_id = 'online' AND tenant = %(tenant)s AND finalised_at >= %(start)s AND finalised_at < %(end)s
-  AND day >= %(start)s::date - 2
-  AND (%(app)s = '' OR app = %(app)s) AND (%(outcome)s = '' OR outcome = %(outcome)s)
-  AND (NOT %(bad)s OR flagged)
+  AND day >= %(start)s::date - 2 AND (%(app)s = '' OR app = %(app)s)
+"""
+_NEWEST: Final = (
+    _LINE
+    + """
+  AND (%(outcome)s = '' OR outcome = %(outcome)s) AND (NOT %(bad)s OR flagged)
 ORDER BY finalised_at DESC LIMIT %(limit)s
 """
+)
+_WORST: Final = (
+    _LINE
+    + """
+  AND flagged AND origin = 'production' ORDER BY critical DESC, finalised_at DESC LIMIT %(limit)s
+"""
+)
 
 
 def answers(
@@ -118,7 +102,7 @@ def answers(
     bad: bool = False,
     limit: int = 100,
 ) -> list[AnswerLine]:
-    """Newest answers that were finalised in [start, end)."""
+    """Answers that were finalised in [start, end), newest first."""
     values = {
         "tenant": tenant,
         "start": start,
@@ -128,34 +112,15 @@ def answers(
         "bad": bad,
         "limit": limit,
     }
-    return _read(connection, AnswerLine, _LINE, values)
+    return _read(connection, AnswerLine, _NEWEST, values)
 
 
-_CHANGES: Final = """
-WITH judged AS (
-  SELECT app, model, prompt_version, retriever_version, hallucinated, faithfulness, finalised_at >= %(start)s AS now
-  FROM evaluation
-  WHERE run_id = 'online' AND tenant = %(tenant)s AND origin = 'production'
-    AND finalised_at >= %(before)s AND finalised_at < %(end)s AND day >= %(before)s::date - 2
-    AND outcome IN ('grounded', 'ungrounded') AND (%(app)s = '' OR app = %(app)s)
-)
-SELECT d.dimension, d.value,
-       count(*) FILTER (WHERE now) AS judged, count(*) FILTER (WHERE now AND hallucinated) AS bad,
-       avg(faithfulness) FILTER (WHERE now) AS faithfulness,
-       count(*) FILTER (WHERE NOT now) AS judged_before,
-       count(*) FILTER (WHERE NOT now AND hallucinated) AS bad_before,
-       avg(faithfulness) FILTER (WHERE NOT now) AS faithfulness_before
-FROM judged, LATERAL (VALUES ('app', app), ('model', model), ('prompt version', prompt_version),
-                             ('retriever version', retriever_version)) AS d (dimension, value)
-GROUP BY d.dimension, d.value
-ORDER BY d.dimension, bad DESC, judged DESC, d.value LIMIT 200
-"""
-
-
-def changes(connection: Connection, tenant: str, start: datetime, end: datetime, *, app: str = "") -> list[Change]:
-    """Compare [start, end) with the window of the same length before it."""
-    values = {"tenant": tenant, "start": start, "end": end, "before": start - (end - start), "app": app}
-    return _read(connection, Change, _CHANGES, values)
+def worst(
+    connection: Connection, tenant: str, start: datetime, end: datetime, *, app: str = "", limit: int = 50
+) -> list[AnswerLine]:
+    """Flagged production answers that were finalised in [start, end), those with the most critical claims first."""
+    values = {"tenant": tenant, "start": start, "end": end, "app": app, "limit": limit}
+    return _read(connection, AnswerLine, _WORST, values)
 
 
 _DISAGREEMENTS: Final = """

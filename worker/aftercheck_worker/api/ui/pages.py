@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
-from urllib.parse import urlencode
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
@@ -14,7 +13,7 @@ from aftercheck_worker import feedback as analytics
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.ui import answer, links, view
 from aftercheck_worker.api.ui.session import Viewing
-from aftercheck_worker.storage import audit, dead_letters, evaluator, explain
+from aftercheck_worker.storage import audit, dead_letters, evaluator, explain, incident
 from aftercheck_worker.storage import pages as store
 
 router: Final = APIRouter()
@@ -28,16 +27,6 @@ Word = Annotated[str, Query(max_length=200)]
 def start() -> Response:
     """Go to the list."""
     return RedirectResponse("/ui/traces", 303)
-
-
-@router.get("/traces")
-def alert(request: Request, app: Word = "") -> Response:
-    """Where the shipped alerts point: `flagged=true` leads to the incident, anything else to the list."""
-    query = dict(request.query_params)
-    kept = {name: query[name][:200] for name in ("alert", "app", "window", "start", "end") if query.get(name)}
-    if query.get("flagged") == "true":
-        return RedirectResponse(f"/ui/incidents?{urlencode(kept)}", 303)
-    return RedirectResponse(f"/ui/traces?{urlencode({'app': app})}", 303)
 
 
 @router.get("/ui/traces")
@@ -56,15 +45,16 @@ def traces(
         return RedirectResponse(f"/ui/traces/{wanted}", 303)
     end = datetime.now(UTC) + timedelta(seconds=5)
     with state_of(request).postgres() as connection:
-        found = store.answers(
+        lines = store.answers(
             connection,
             who.token.tenant,
             end - timedelta(hours=hours),
             end,
-            app=_fit(app),
-            outcome=_fit(outcome),
+            app=view.fit(app),
+            outcome=view.fit(outcome),
             bad=bad,
         )
+        found = incident.look(connection, lines)
     return view.page(
         "traces.html", title="Answers", who=who, found=found, app=app, outcome=outcome, bad=bad, hours=hours,
         filtered=bool(app or outcome or bad), odd=trace,
@@ -111,37 +101,6 @@ def trace(
     )
 
 
-@router.get("/ui/incidents")
-def incident(
-    request: Request,
-    who: Viewing,
-    alert: Word = "",
-    app: Word = "",
-    service: Word = "",
-    start: Word = "",
-    end: Word = "",
-    window: Word = "30m",
-) -> HTMLResponse:
-    """Compare an alert's window with the one before.
-
-    `start` and `end`: ISO 8601 or epoch seconds; without `start` the `window` (`30m`, `2h`, `1d`) before `end`.
-    """
-    until = _moment(end) or datetime.now(UTC)
-    since = _moment(start) or until - _window(window)
-    if not since < until:
-        since = until - _window(window)
-    since = max(since, until - timedelta(days=14))
-    name = _fit(app or service)
-    with state_of(request).postgres() as connection:
-        changes = store.changes(connection, who.token.tenant, since, until, app=name)
-        bad = store.answers(connection, who.token.tenant, since, until, app=name, bad=True, limit=50)
-    return view.page(
-        "incident.html", title="Incident", who=who, alert=alert, app=app or service, start=since, end=until,
-        before=since - (until - since), changes=changes,
-        compared=any(one.judged_before for one in changes), bad=bad,
-    )  # fmt: skip
-
-
 @router.get("/ui/disagreements")
 def disagreements(request: Request, who: Viewing) -> HTMLResponse:
     """List answers of which user and evaluator say opposite things."""
@@ -167,30 +126,3 @@ def dlq(request: Request, who: Viewing) -> HTMLResponse:
     with state_of(request).postgres() as connection:
         found = dead_letters.find(connection, who.token.tenant, limit=200)
     return view.page("dlq.html", title="Dead letters", who=who, found=found)
-
-
-def _fit(word: str) -> str:
-    return word.replace("\x00", "").encode("utf-8", "replace").decode()
-
-
-def _moment(word: str) -> datetime | None:
-    try:
-        seconds = float(word)
-    except ValueError:
-        try:
-            found = datetime.fromisoformat(word.replace(" ", "+"))
-        except ValueError:
-            return None
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return found if 1990 < found.year < 2200 else None
-    return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < 7_000_000_000 else None
-
-
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400}
-
-
-def _window(word: str) -> timedelta:
-    count, unit = word[:-1], word[-1:]
-    if unit in _UNITS and count.isascii() and count.isdecimal() and int(count[:6]) > 0:
-        return min(timedelta(seconds=int(count[:6]) * _UNITS[unit]), timedelta(days=14))
-    return timedelta(minutes=30)

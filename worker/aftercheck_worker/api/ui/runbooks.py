@@ -21,8 +21,16 @@ Name = Annotated[str, InPath(pattern="^[A-Za-z]{1,60}$")]
 @router.get("/docs/runbooks/{name}")
 def runbook(name: Name) -> PlainTextResponse:
     """Return one runbook; no login, it says nothing of anybody's data."""
-    for folder in FOLDERS:
-        path = folder / f"{name}.md"
-        if path.is_file():
-            return PlainTextResponse(path.read_text("utf-8"))
-    raise Problem(404, "unknown_runbook", "there is no runbook of this name")
+    path = _path(name)
+    if path is None:
+        raise Problem(404, "unknown_runbook", "there is no runbook of this name")
+    return PlainTextResponse(path.read_text("utf-8"))
+
+
+def known(alert: str) -> bool:
+    """Whether an alert of this name has a runbook."""
+    return alert.isascii() and alert.isalpha() and len(alert) <= 60 and _path(alert) is not None
+
+
+def _path(name: str) -> Path | None:
+    return next((path for folder in FOLDERS if (path := folder / f"{name}.md").is_file()), None)

@@ -77,6 +77,11 @@ def _sign(sign: re.Match[str]) -> Markup:
     return Markup('<span class="hidden" title="hidden character">{}</span>').format(f"U+{ord(sign[0]):04X}")
 
 
+def fit(word: str) -> str:
+    """Return a word of a link as Postgres can compare it: without NUL and lone surrogates."""
+    return word.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
 def number(value: object) -> str:
     """Two digits, or a dash for what was not measured."""
     return f"{value:.2f}" if isinstance(value, int | float) else "–"
@@ -85,6 +90,11 @@ def number(value: object) -> str:
 def percent(value: object) -> str:
     """A ratio as per cent, or a dash."""
     return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"
+
+
+def points(value: object) -> str:
+    """A difference of two ratios in percentage points, signed, or a dash."""
+    return f"{100 * value:+.1f}" if isinstance(value, int | float) else "–"
 
 
 def moment(value: object) -> str:
@@ -103,7 +113,7 @@ WORDS: Final = {
 _environment: Final = Environment(
     loader=PackageLoader("aftercheck_worker.api.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-_environment.filters.update(shown=shown, number=number, percent=percent, moment=moment)
+_environment.filters.update(shown=shown, number=number, percent=percent, points=points, moment=moment)
 
 
 def page(template: str, *, status: int = 200, **values: object) -> HTMLResponse:
