@@ -73,6 +73,7 @@ def _numbers(language: Language, rng: random.Random) -> dict[str, str]:
         else str(value if rng.random() < 2 else small),
         "m": _grouped(other, language, plain=other < 1000),
         "s": _spelled(value, language),
+        "p": str(value),
         "k": _grouped(value * 1000, language, plain=False),
         "h": _grouped(value * 24, language, plain=True),
     }

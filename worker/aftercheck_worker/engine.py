@@ -20,6 +20,7 @@ from aftercheck_worker.stages.checks import citations
 from aftercheck_worker.stages.verification import Findings, Item
 from aftercheck_worker.text.lexicon import digest
 from aftercheck_worker.text.normalise import plain
+from aftercheck_worker.text.restatement import restated
 from aftercheck_worker.text.tokens import terms
 
 logger = logging.getLogger(__name__)
@@ -215,7 +216,8 @@ def _readable(claim: Claim) -> str:
 def _ask(case: _Case, number: int, place: int, window: retrieval.Window, citation: int | None = None) -> _Asked:
     previous = _readable(case.claims[place - 1]) if place else ""
     query = case.queries[place]
-    pair = Pair(premise=window.text, claim=query.claim, question=query.question, previous=previous)
+    claim = restated(query.claim, window.text)
+    pair = Pair(premise=window.text, claim=claim, question=query.question, previous=previous)
     return _Asked(case=number, claim=place, window=window, pair=pair, citation=citation)
 
 

@@ -95,7 +95,7 @@ def test_no_false_conviction(claim: str, passage: str) -> None:
             "The service is used by 3,400 companies.",
             ["The service is used by many companies."],
             "cap",
-            "number_not_in_evidence",
+            "number_without_counterpart",
         ),
         (
             "Both plans cost 30 euros together.",
@@ -134,6 +134,25 @@ def test_a_number_of_the_question_needs_no_source() -> None:
     assert not reasons("Order 5521 is late.", "Orders may be late.", question="Where is order 5521?") & {
         ("cap", "number_not_in_evidence")
     }
+
+
+@pytest.mark.parametrize(
+    ("claim", "result", "found"),
+    [
+        ("There is no account ZX-404 in the data.", "accounts lookup 'ZX-404' -> rows: 0", True),
+        ("No orders were found for ZX-404.", "select orders where account='ZX-404' -> 0 rows", True),
+        ("Nie znaleziono zamówień dla ZX-404.", "zamówienia konta ZX-404: count: 0", True),
+        ("There is no account ZX-404 in the data.", "accounts lookup 'ZX-404' -> rows: 3", False),
+        ("There is no account ZX-405 in the data.", "accounts lookup 'ZX-404' -> rows: 0", False),
+        ("No refunds were found for ZX-404.", "orders lookup 'ZX-404' -> rows: 0", False),
+        ("No orders were found for ZX-404.", "orders 'ZX-404' -> rows: 0; archive orders 'ZX-404' -> rows: 2", False),
+        ("Orders of ZX-404 were shipped.", "orders lookup 'ZX-404' -> rows: 0", False),
+        ("No orders were found for ZX-404.", "orders lookup 'ZX-404' -> total: 0.7", False),
+    ],
+)
+def test_an_empty_result_proves_only_what_was_looked_up(claim: str, result: str, found: bool) -> None:
+    assert (("support", "empty_result") in reasons(claim, result, kind="tool_result")) is found
+    assert ("support", "empty_result") not in reasons(claim, result)  # a document that mentions 0 rows is no result
 
 
 def test_a_pronoun_takes_the_name_of_the_dialogue() -> None:

@@ -27,6 +27,7 @@ def cap(status: ClaimStatus = "not_found") -> Finding:
     return Finding(kind="number", effect="cap", status=status, reason="number_not_in_evidence")
 
 
+SILENT = Finding(kind="number", effect="cap", status="not_found", reason="number_without_counterpart")
 CONVICT = Finding(kind="number", effect="convict", status="contradicted", reason="number_mismatch", evidence=SPAN)
 QUOTED = Finding(kind="quote", effect="support", reason="quote_exact", evidence=SPAN)
 DOUBT = Finding(kind="entity", effect="escalate", reason="entity_not_in_evidence")
@@ -44,6 +45,8 @@ DOUBT = Finding(kind="entity", effect="escalate", reason="entity_not_in_evidence
         ([score(0.2)], [], "not_found", "not_entailed"),
         ([score(0.2, elided=True)], [], "unclear", "source_cut_off"),
         ([score(0.99)], [cap()], "not_found", "number_not_in_evidence"),
+        ([score(0.1, 0.9)], [cap()], "contradicted", "contradicted_by_source"),
+        ([score(0.1, 0.9)], [SILENT], "not_found", "number_without_counterpart"),
         ([score(0.99, elided=True)], [cap()], "unclear", "source_cut_off"),
         ([score(0.99)], [cap("unclear")], "unclear", "number_not_in_evidence"),
         ([score(0.99)], [CONVICT], "contradicted", "number_mismatch"),

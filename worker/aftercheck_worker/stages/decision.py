@@ -19,6 +19,8 @@ NO_EVIDENCE: Final = 0.8
 """Confidence of `not_found` without any evidence (R13)."""
 LITERAL: Final = frozenset({"quote", "action", "table", "code", "value"})
 """Checks whose support is literal; with `support` they decide."""
+SILENT: Final = frozenset({"number_without_counterpart", "date_without_counterpart"})
+"""Caps that say that the evidence states no value of the kind: what nothing speaks of is not contradicted."""
 
 
 SURE: Final = 0.75
@@ -169,7 +171,7 @@ def _scored(
         sure = max(support, 0.9)
         return _verdict(claim, "supported", sure, literal.reason, literal.evidence, sure, "check")
     capped = _first(findings, "cap")
-    if contradicts and against is not None:
+    if contradicts and against is not None and (capped is None or capped.reason not in SILENT):
         if support >= cut and best is not None and capped is None:
             return _verdict(claim, "unclear", 0.5, "conflicting_sources", (*best.evidence, *against.evidence), 0.5)
         return _verdict(

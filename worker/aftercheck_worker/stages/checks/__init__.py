@@ -8,6 +8,7 @@ from aftercheck_schemas.evaluation import Claim
 from aftercheck_worker.stages.checks import (
     ambiguity,
     doctrine,
+    emptiness,
     identifiers,
     numbers,
     polarity,
@@ -38,6 +39,7 @@ def _of(claim: Claim, alignment: Alignment, failed: Sequence[Source]) -> tuple[F
         *doctrine.check(subject, alignment, failed),
         *quotes.check(subject, alignment),
         *tables.check(subject, alignment),
+        *emptiness.check(subject, alignment),
         *ambiguity.check(subject, alignment),
         *identifiers.check(subject, alignment),
     ]

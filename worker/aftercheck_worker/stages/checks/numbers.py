@@ -144,7 +144,9 @@ def _judge(subject: Subject, alignment: Alignment, rows: Sequence[Row], test: Co
             evidence=(alignment.cite(other[1], other[0]),),
             strength=other[0],
         )
-    return Finding(kind="number", effect="cap", status="not_found", reason="number_not_in_evidence")
+    compared = any(found for _, _, found in rows)
+    reason = "number_not_in_evidence" if compared else "number_without_counterpart"
+    return Finding(kind="number", effect="cap", status="not_found", reason=reason)
 
 
 def _broken(line: Line, alignment: Alignment) -> bool:
