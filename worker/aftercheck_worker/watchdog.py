@@ -21,6 +21,8 @@ from aftercheck_worker.settings import Settings
 
 MARGIN_SECONDS: Final = 60.0
 """Beyond the time limit of a task, when AFTERCHECK_WATCHDOG_SECONDS does not say."""
+START_SECONDS: Final = 180.0
+"""Until its first move a process may load models, however short the patience is."""
 LOOK_SECONDS: Final = 5.0
 REDIS_SECONDS: Final = 1.0
 UNKNOWN: Final = -1
@@ -43,11 +45,11 @@ class Watchdog:
         self, path: Path, seconds: float, waiting: Waiting, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.path, self._seconds, self._waiting, self._clock = path, seconds, waiting, clock
-        self._seen, self._moved, self._due = 0, clock(), 0.0
+        self._seen, self._moved, self._due, self._started = 0, clock(), 0.0, False
 
     def reset(self) -> None:
         """Begin anew: the process was started again."""
-        self._moved = self._clock()
+        self._seen, self._moved, self._started = self._stamp(), self._clock(), False
 
     def wedged(self) -> bool:
         """Look, at most every few seconds; True when the process should be ended."""
@@ -58,8 +60,9 @@ class Watchdog:
         stamp = self._stamp()
         # Redis that does not answer is no proof of a stall, and an empty queue needs no progress.
         if stamp != self._seen or self._waiting() <= 0:
+            self._started = self._started or stamp != self._seen
             self._seen, self._moved = stamp, now
-        return now - self._moved > self._seconds
+        return now - self._moved > (self._seconds if self._started else max(self._seconds, START_SECONDS))
 
     def worker_of(self, parent: int) -> int | None:
         """Pid in the mark, if that process is a child of `parent` (Linux; elsewhere None)."""
