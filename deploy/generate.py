@@ -37,7 +37,7 @@ class Links:
 
     def annotations(self, alert: Alert) -> dict[str, str]:
         """Summary, description and the three links of an alert."""
-        app = "{{ $labels.app }}"
+        app = "{{ $labels.app | urlquery }}"  # Go's own: an app may be called "Q&A"
         return {
             "summary": alert.summary,
             "description": alert.description,
