@@ -10,7 +10,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 NAMES ?=
 COVERAGE ?= 90
 
-.PHONY: help install demo test lint mypy types bench faults docs alerts first-alert train clean
+.PHONY: help install demo test lint mypy types bench faults docs alerts alert-rules prove-alert false-pages alert-idle first-alert train clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,20 @@ docs: $(STAMP) ## Write docs/reference from the code
 alerts: $(STAMP) ## Write alert rules, runbooks and Grafana dashboards from the code
 	@$(BIN)/python deploy/generate.py
 	@$(BIN)/python -m grafana
+
+alert-rules: $(STAMP) ## promtool: every rule fires, stays silent and resolves when it should (Debian's prometheus)
+	@"$$(deploy/prometheus/binaries.sh)/promtool" check rules deploy/prometheus/rules/*.yml deploy/prometheus/disabled/*.yml
+	@$(BIN)/python -m pytest -q tests/unit/oncall tests/integration/oncall
+
+prove-alert: $(STAMP) ## Time the page end to end: real answers hallucinate, PagerDuty's stand-in is paged (15 minutes)
+	@$(BIN)/python -m benchmarks alert_proof
+
+false-pages: $(STAMP) ## Simulate 30 healthy days through the page's arithmetic, and the time to fire (minutes)
+	@$(BIN)/python -m benchmarks alert_false_pages
+	@$(BIN)/python docs/generate.py
+
+alert-idle: $(STAMP) ## Weigh the idle chain: exporter, Prometheus, Alertmanager
+	@$(BIN)/python -m benchmarks alert_idle
 
 first-alert: $(STAMP) ## Follow docs/how-to/first-alert.md by machine: a page comes and goes (ten minutes)
 	@$(BIN)/python -m pytest -q -s -m slow tests/e2e/test_first_alert.py

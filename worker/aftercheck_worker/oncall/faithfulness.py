@@ -2,7 +2,7 @@
 
 A window of n answers fires when mean + Z * sd * sqrt(design effect / n) < THRESHOLD: it is then certain, not only
 measured, that the true mean is below. Z is 3.0: the 2.58 of the first design paged a healthy service with mean .85
-and sd .30 twice in 30 days at 6 evaluations per minute, because the window slides (benchmarks/alerts.py).
+and sd .30 twice in 30 days at 6 evaluations per minute, because the window slides (benchmarks/alert_false_pages.py).
 Production answers of `quality="standard"` only (R13, R53).
 """
 

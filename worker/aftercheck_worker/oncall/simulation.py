@@ -30,6 +30,13 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     squares: Numbers
 
 
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """Sum and sum of squares of the first n answers, shape (answers + 1,), before anybody knows when they come."""
+
+    sum: Numbers
+    squares: Numbers
+
+
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """What the recording rules say at each scrape; NaN where they say nothing."""
 
@@ -46,20 +53,36 @@ def draw(chance: np.random.Generator, mean: float, sd: float, size: int) -> Numb
     return chance.beta(mean * scale, (1 - mean) * scale, size)
 
 
+def answers(chance: np.random.Generator, size: int, mean: float, sd: float, session: int = 1) -> Answers:
+    """Draw answers. With `session` > 1 each group of so many in a row shares one value."""
+    values = np.repeat(draw(chance, mean, sd, size // session + 1), session)[:size]
+    zero = np.zeros(1)
+    return Answers(
+        sum=np.concatenate([zero, np.cumsum(values)]), squares=np.concatenate([zero, np.cumsum(values * values)])
+    )
+
+
+def arrive(arrivals: NDArray[np.int64], drawn: Answers) -> Counters:
+    """Let the answers come, so many at each scrape.
+
+    Raises:
+        IndexError: more arrive than were drawn.
+    """
+    ends = np.cumsum(arrivals)
+    return Counters(count=ends.astype(np.float64), sum=drawn.sum[ends], squares=drawn.squares[ends])
+
+
+def arrivals(chance: np.random.Generator, per_minute: float, seconds: float) -> NDArray[np.int64]:
+    """Poisson numbers of answers between two scrapes."""
+    return chance.poisson(per_minute * STEP / 60, int(seconds / STEP))
+
+
 def traffic(
     chance: np.random.Generator, per_minute: float, seconds: float, mean: float, sd: float, session: int = 1
 ) -> Counters:
-    """Poisson answers. With `session` > 1 each group of so many answers in a row shares one value."""
-    arrivals = chance.poisson(per_minute * STEP / 60, int(seconds / STEP))
-    total = int(arrivals.sum())
-    values = np.repeat(draw(chance, mean, sd, total // session + 1), session)[:total]
-    ends = np.cumsum(arrivals)
-    zero = np.zeros(1)
-    return Counters(
-        count=ends.astype(np.float64),
-        sum=np.concatenate([zero, np.cumsum(values)])[ends],
-        squares=np.concatenate([zero, np.cumsum(values * values)])[ends],
-    )
+    """Poisson answers of one kind."""
+    coming = arrivals(chance, per_minute, seconds)
+    return arrive(coming, answers(chance, int(coming.sum()), mean, sd, session))
 
 
 def increase(counter: Numbers, window: str) -> Numbers:
@@ -87,11 +110,33 @@ def window(counters: Counters, name: str, effect: float = 1.0) -> Window:
 
 def active(counters: Counters, effect: float = 1.0) -> Flags:
     """Where the alert's expression is true."""
-    short, long = window(counters, "5m", effect), window(counters, "30m", effect)
-    with np.errstate(invalid="ignore"):
-        low = [(each.upper < faithfulness.THRESHOLD) & (each.count >= faithfulness.MINIMUM) for each in (short, long)]
-        fine = (short.mean >= faithfulness.THRESHOLD) & (short.count >= faithfulness.MINIMUM)
-    return np.asarray(low[0] | (low[1] & ~fine))
+    low = _low(counters, "5m", effect)
+    long = np.nonzero(_low(counters, "30m", effect) & ~low)[0]
+    if long.size:
+        count, total = _grown(counters.count, "5m", long), _grown(counters.sum, "5m", long)
+        fine = (count >= faithfulness.MINIMUM) & (total >= faithfulness.THRESHOLD * count)
+        low[long] = ~fine
+    return low
+
+
+def _low(counters: Counters, name: str, effect: float) -> Flags:
+    """As `window(...).upper < THRESHOLD`, with enough answers. Most scrapes are settled by their mean alone."""
+    first = SAMPLES[name] - 1
+    found = np.zeros(counters.count.shape, dtype=bool)
+    scrapes = np.arange(first, counters.count.size)
+    count = _grown(counters.count, name, scrapes)
+    total = _grown(counters.sum, name, scrapes)
+    few = (count >= faithfulness.MINIMUM) & (total < faithfulness.THRESHOLD * count)
+    scrapes, count, mean = scrapes[few], count[few], total[few] / count[few]
+    spread = np.maximum(_grown(counters.squares, name, scrapes) / count - mean**2, 0) / np.maximum(count - 1, 1)
+    found[scrapes] = mean + faithfulness.Z * np.sqrt(spread * effect) < faithfulness.THRESHOLD
+    return found
+
+
+def _grown(counter: Numbers, name: str, scrapes: NDArray[np.intp]) -> Numbers:
+    """`increase` at some scrapes, all of them past the first window."""
+    samples = SAMPLES[name]
+    return (counter[scrapes] - counter[scrapes - samples + 1]) * (samples / (samples - 1))
 
 
 def fired(flags: Flags) -> NDArray[np.intp]:
@@ -106,12 +151,10 @@ def fired(flags: Flags) -> NDArray[np.intp]:
     return starts[apart] + hold
 
 
-def false_pages(
-    seed: int, per_minute: float, mean: float, sd: float, days: float = 30, session: int = 1, effect: float = 1.0
-) -> int:
-    """Pages of a healthy service."""
-    chance = np.random.default_rng(seed)
-    return int(fired(active(traffic(chance, per_minute, days * 86_400, mean, sd, session), effect)).size)
+def false_pages(seed: int, per_minute: float, drawn: Answers, days: float = 30, effect: float = 1.0) -> int:
+    """Pages of a healthy service whose answers are `drawn`."""
+    coming = arrivals(np.random.default_rng(seed), per_minute, days * 86_400)
+    return int(fired(active(arrive(coming, drawn), effect)).size)
 
 
 def time_to_fire(
