@@ -170,7 +170,7 @@ def _grounding(settings: Settings) -> Evaluator | None:
         return None
     from aftercheck_worker.models.onnx import OnnxPairScorer
 
-    scorer = OnnxPairScorer(folder)
+    scorer = OnnxPairScorer(folder, spin=settings.inference_spin)
     config = scorer.config
     thresholds = msgspec.convert(config.thresholds, Thresholds)
     verifier = Engine(scorer, thresholds=thresholds, budget_words=config.window_words)

@@ -101,6 +101,10 @@ class Settings(BaseSettings):
     verdict_days: int = Field(365, ge=1, description="Days that scores and ledger rows are kept.")
 
     evaluator: str = Field("default", description="default, lexical-v1, ..., or package.module:function.")
+    inference_spin: bool = Field(False, description="Inference threads of workers spin; see api_spin for `serve`.")
+    models: Path | None = Field(None, description="Folder of fetched models; below the home by default.")
+    models_lock: Path | None = Field(None, description="Your own pins, beside the shipped models.lock.")
+    verifier_model: str = Field("", description="Installed model that the evaluator `model-v1` asks.")
     action_from: Literal["v1", "v2"] = "v1"
     judge_url: str | None = Field(None, description="Base URL of the judge, or file:///folder; unset = no judge.")
     judge_model: str = Field("default", min_length=1, description="Name of the model at that endpoint.")
@@ -134,10 +138,20 @@ class Settings(BaseSettings):
     api_tokens_file: Path | None = Field(
         None, description="Token file of `serve`; tokens.json of the home by default."
     )
-    api_max_checks: int = Field(8, ge=1, description="Checks that may run or wait; above it: 503.")
-    api_check_seconds: float = Field(10, gt=0, description="Deadline of one POST /monitor/check.")
+    api_max_checks: int = Field(
+        64, ge=1, description="Checks that may run or wait, if they can be done in time; above it: 503."
+    )
+    api_check_seconds: float = Field(10, gt=0, description="Deadline of one POST /monitor/check, waiting included.")
+    api_spin: bool = Field(
+        True,
+        description="Inference threads of `serve` spin within a check: faster, dearer beside busy neighbours.",
+    )
     api_rate_per_minute: int = Field(6000, ge=1, description="Requests per token and minute; above it: 429.")
     api_browser_origins: str = Field("", description="Origins, comma-separated, whose pages may send feedback.")
+    redaction_key: SecretStr | None = Field(
+        None,
+        description="The apps' key, for placeholders that `serve` writes. Unset: from each app's name.",
+    )
     api_trace_link: str = Field(
         "", description="Other trace viewers: URL or NAME=URL, several by blanks, with {trace_id}, {span_id}, {app}."
     )
@@ -150,6 +164,11 @@ class Settings(BaseSettings):
     )
     label_values: int = Field(100, ge=1, description="Distinct values per metric label; the rest is 'other'.")
     log_format: Literal["json", "text"] = "json"
+
+    @property
+    def models_home(self) -> Path:
+        """Folder of fetched models."""
+        return self.models or self.home / "models"
 
     @property
     def embedded(self) -> bool:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from aftercheck_worker.errors import DependencyUnavailable
 
 logger = logging.getLogger(__name__)
-RETRY_SECONDS = "2"
+RETRY_SECONDS = 2
 
 
 class Problem(HTTPException):
@@ -24,9 +24,9 @@ class Problem(HTTPException):
         self.code = code
 
 
-def unavailable(what: str) -> Problem:
-    """503 with Retry-After: nothing was lost, try again."""
-    return Problem(503, "unavailable", f"{what}; retry in {RETRY_SECONDS} s", {"Retry-After": RETRY_SECONDS})
+def unavailable(what: str, *, retry: int = RETRY_SECONDS) -> Problem:
+    """503 with Retry-After of `retry` seconds: nothing was lost, try again."""
+    return Problem(503, "unavailable", f"{what}; retry in {retry} s", {"Retry-After": str(retry)})
 
 
 def install(app: FastAPI) -> None:

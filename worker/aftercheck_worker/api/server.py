@@ -38,7 +38,8 @@ def state(settings: Settings) -> State:
             fix="aftercheck token add NAME --scope read, or keep AFTERCHECK_API_HOST=127.0.0.1",
         )
     checker = Checker(
-        evaluators.resolve(settings.evaluator, settings),
+        # One caller waits for one check: here spinning buys latency. Workers share their cores.
+        evaluators.resolve(settings.evaluator, settings.model_copy(update={"inference_spin": settings.api_spin})),
         most=settings.api_max_checks,
         seconds=settings.api_check_seconds,
         pairs=settings.batch_pairs,
@@ -72,8 +73,8 @@ def run(settings: Settings, stop: threading.Event, *, ready: Callable[[str], Non
             why="the port is taken or the address is not ours",
             fix="set AFTERCHECK_API_PORT to a free port (0 = any)",
         ) from None
-    # asyncio sets it only on sockets made for TCP by number, and uvicorn's are not: head and body of a reply are two
-    # writes, and without it the second waits 40 ms for the caller's delayed acknowledgement. Accepted ones inherit it.
+    # asyncio sets it only on sockets made for TCP by number, and uvicorn's are not. Head and body of a reply are two
+    # writes; without it the second waits 40 ms for the caller's delayed acknowledgement. Accepted sockets inherit it.
     socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="uvicorn", daemon=True)
     thread.start()
