@@ -159,7 +159,7 @@ def call_ratio(url: str) -> float:
 
 def redaction() -> dict[str, float]:
     """Speed of the redaction rules on ordinary text (least of 5) and on 1 MB of the worst input we know."""
-    from aftercheck._redaction import Redactor
+    from aftercheck_schemas.redaction import Redactor
 
     redactor = Redactor(b"bench")
     text = ("Revenue grew 12.5 % to 1,234,567 euros in 2024, said jan@example.com (tel. 601 234 567). " * 600)[

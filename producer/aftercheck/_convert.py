@@ -6,53 +6,18 @@ from typing import TYPE_CHECKING, cast
 
 from opentelemetry.trace import StatusCode
 
-from aftercheck._processor import CHUNK_EVENT
-from aftercheck_schemas.trace import SpanEvent, SpanRecord
+from aftercheck_schemas import cleaning
+from aftercheck_schemas.trace import SpanRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opentelemetry.sdk.trace import Event, ReadableSpan
+    from opentelemetry.sdk.trace import ReadableSpan
 
-    from aftercheck._slimming import Slimmer
-    from aftercheck_schemas.trace import Json, SpanStatus
+    from aftercheck_schemas.slimming import Slimmer
+    from aftercheck_schemas.trace import SpanEvent, SpanStatus
 
-MAX_ATTRIBUTES = 1_024
-STABLE_SCOPE = "stable"
-SESSION_KEYS = (
-    "aftercheck.session.id",
-    "session.id",
-    "gen_ai.conversation.id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
-"""Attributes that name the session, most explicit first. Their placeholders are equal in all traces."""
-
-_STABLE_KEYS = frozenset((*SESSION_KEYS, "user.id", "traceloop.association.properties.user_id"))
-_DUPLICATES = {"gen_ai.task.input": "traceloop.entity.input", "gen_ai.task.output": "traceloop.entity.output"}
 _STATUS: dict[StatusCode, SpanStatus] = {StatusCode.UNSET: "unset", StatusCode.OK: "ok", StatusCode.ERROR: "error"}
-_CONTENT_KEYS = frozenset(
-    {
-        "gen_ai.input.messages",
-        "gen_ai.output.messages",
-        "gen_ai.system_instructions",
-        "gen_ai.tool.definitions",
-        "gen_ai.tool.call.arguments",
-        "gen_ai.tool.call.result",
-        "gen_ai.task.input",
-        "gen_ai.task.output",
-        "traceloop.entity.input",
-        "traceloop.entity.output",
-        "input.value",
-        "output.value",
-        "langfuse.observation.input",
-        "langfuse.observation.output",
-        "aftercheck.context",
-        "aftercheck.output",
-    }
-)
-_CONTENT_PREFIXES = ("gen_ai.prompt.", "gen_ai.completion.", "llm.input_messages.", "llm.output_messages.",
-                     "retrieval.documents.", "ai.prompt", "ai.response", "ai.toolCall")  # fmt: skip
 
 
 def convert(span: ReadableSpan, slimmer: Slimmer, content: bool) -> SpanRecord:
@@ -66,7 +31,14 @@ def convert(span: ReadableSpan, slimmer: Slimmer, content: bool) -> SpanRecord:
     context = span.context
     assert context is not None  # noqa: S101 - finished spans of the SDK have one
     parent = span.parent
-    attributes, truncated = _attributes(span.attributes or {}, slimmer, content)
+    attributes, truncated = cleaning.attributes(span.attributes or {}, slimmer, content)
+    events: list[SpanEvent] = []
+    for event in span.events:
+        if cleaning.event_wanted(event.name, content):
+            given = cast("Mapping[str, object]", event.attributes or {})
+            made, cut = cleaning.event(event.name, event.timestamp, given, slimmer, content)
+            events.append(made)
+            truncated += cut
     return SpanRecord(
         trace_id=f"{context.trace_id:032x}",
         span_id=f"{context.span_id:016x}",
@@ -80,54 +52,7 @@ def convert(span: ReadableSpan, slimmer: Slimmer, content: bool) -> SpanRecord:
         status=_STATUS[span.status.status_code],
         status_message=slimmer.text(span.status.description or "")[:4_000],
         attributes=attributes,
-        events=tuple(_event(event, slimmer, content, truncated) for event in span.events if _wanted(event, content)),
+        events=tuple(events),
         truncated=tuple(truncated),
-        dropped_attributes=span.dropped_attributes + max(0, len(span.attributes or {}) - MAX_ATTRIBUTES),
+        dropped_attributes=span.dropped_attributes + max(0, len(span.attributes or {}) - cleaning.MAX_ATTRIBUTES),
     )
-
-
-def _attributes(given: Mapping[str, object], slimmer: Slimmer, content: bool) -> tuple[dict[str, Json], list[str]]:
-    clean: dict[str, Json] = {}
-    truncated: list[str] = []
-    for number, (name, value) in enumerate(given.items()):
-        if number >= MAX_ATTRIBUTES:
-            break
-        twin = _DUPLICATES.get(name)
-        if (twin is not None and given.get(twin) == value) or not (content or not is_content(name)):
-            continue
-        key = name if name.isascii() and name.replace(".", "").replace("_", "").isalpha() else slimmer.text(name)
-        if name in _STABLE_KEYS:
-            clean[key] = slimmer.text(str(value), STABLE_SCOPE)
-            continue
-        clean[key], cut = slimmer.attribute(value, name)
-        if cut:
-            truncated.append(key)
-    return clean, truncated
-
-
-def is_content(name: str) -> bool:
-    """Whether the attribute holds text of a prompt, an answer or a document."""
-    return name in _CONTENT_KEYS or name.startswith(_CONTENT_PREFIXES)
-
-
-def _wanted(event: Event, content: bool) -> bool:
-    return event.name != CHUNK_EVENT and (content or event.name == "exception")
-
-
-def _event(event: Event, slimmer: Slimmer, content: bool, truncated: list[str]) -> SpanEvent:
-    given = cast("Mapping[str, object]", event.attributes or {})
-    if event.name == "exception":  # a stack trace is long, full of paths, and nobody reads it here
-        given = {name: value for name, value in given.items() if name != "exception.stacktrace"}
-    attributes, cut = _attributes(given, slimmer, content)
-    truncated += [f"{event.name}:{name}" for name in cut]
-    return SpanEvent(name=slimmer.text(event.name)[:1_000], time=event.timestamp, attributes=attributes)
-
-
-def session_of(records: list[SpanRecord]) -> str:
-    """Session id of the trace, "" when no span names one."""
-    for key in SESSION_KEYS:
-        for record in records:
-            value = record.attributes.get(key)
-            if isinstance(value, str) and value:
-                return value[:200]
-    return ""

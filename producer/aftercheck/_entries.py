@@ -9,8 +9,10 @@ import msgspec
 
 from aftercheck import _convert
 from aftercheck._guard import describe, warn_once
-from aftercheck._redaction import Redactor
-from aftercheck._slimming import Slimmer, well_formed
+from aftercheck_schemas import cleaning
+from aftercheck_schemas.redaction import Redactor
+from aftercheck_schemas.sessions import session_of
+from aftercheck_schemas.slimming import Slimmer, well_formed
 from aftercheck_schemas.trace import Chunk
 from aftercheck_schemas.wire import EntryHeader, encode_entry
 
@@ -21,11 +23,9 @@ if TYPE_CHECKING:
 
     from aftercheck._buffer import Feedback
     from aftercheck._settings import Settings
-    from aftercheck_schemas.trace import Json
     from aftercheck_schemas.vocabulary import DropReason
 
 SMALL_TEXT_CHARS = 32 * 1024
-_RESOURCE_KEYS = ("service.name", "service.version", "deployment.environment", "deployment.environment.name")
 _encoder = msgspec.json.Encoder()
 
 
@@ -79,7 +79,7 @@ class EntryWriter:
         roots = [record for record in chunk.spans if record.parent_id is None or record.parent_is_remote]
         header = self._header(
             trace_id,
-            session_id=_convert.session_of(list(chunk.spans)),
+            session_id=session_of(chunk.spans),
             root=bool(roots),
             remote_root=any(record.parent_is_remote for record in roots),
             local_complete=complete,
@@ -154,14 +154,11 @@ class EntryWriter:
         try:
             slimmer = Slimmer(self._redactor, f"{trace_id:032x}", max_chars)
             records = tuple(_convert.convert(span, slimmer, self._settings.capture_content) for span in spans)
-            chunk = Chunk(resource=self._resource(spans[0], slimmer), spans=records)
+            given: Mapping[str, object] = spans[0].resource.attributes
+            chunk = Chunk(resource=cleaning.resource(given, slimmer), spans=records)
         except Exception as error:
             raise _closed(error) from error
         return self._hook(chunk)
-
-    def _resource(self, span: ReadableSpan, slimmer: Slimmer) -> dict[str, Json]:
-        given: Mapping[str, object] = span.resource.attributes
-        return {key: slimmer.attribute(given[key])[0] for key in _RESOURCE_KEYS if key in given}
 
     def _hook(self, chunk: Chunk) -> Chunk:
         hook = self._settings.before_send

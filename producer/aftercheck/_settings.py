@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aftercheck.errors import ConfigurationError
+from aftercheck_schemas.redaction import default_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,10 +103,7 @@ def load(
     """
     name = env.get("OTEL_SERVICE_NAME") or app or ""
     dev = is_true(env.get("AFTERCHECK_DEV"))
-    key = (
-        env.get("AFTERCHECK_REDACTION_KEY", "").encode()
-        or hashlib.sha256(f"aftercheck:{app}".encode("utf-8", "replace")).digest()
-    )
+    key = env.get("AFTERCHECK_REDACTION_KEY", "").encode() or default_key(app or name)
     return Settings(
         app=app or name,
         redis_url=redis_url or env.get("AFTERCHECK_REDIS_URL") or env.get("REDIS_URL") or DEFAULT_REDIS_URL,

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from aftercheck_schemas import Chunk, LogRecord, SpanRecord
-from aftercheck_worker.stages.assembly import assemble, session_of
+from aftercheck_schemas.sessions import session_of
+from aftercheck_worker.stages.assembly import assemble
 
 TRACE = "ab" * 16
 

@@ -12,10 +12,11 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, StatusCode, TraceFlags, set_span_in_context
 
-from aftercheck import _redaction, _settings
+from aftercheck import _settings
 from aftercheck._buffer import Feedback
 from aftercheck._entries import DroppedError, Entry, EntryWriter
 from aftercheck_schemas import Chunk, EntryHeader, decode_entry
+from aftercheck_schemas.redaction import Redactor
 
 TRACER = TracerProvider().get_tracer("opentelemetry.instrumentation.openai.v1")
 MESSAGES = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Who is jan@example.com?"}]}])
@@ -121,7 +122,7 @@ def test_a_failing_redaction_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     def fail(*_: object) -> str:
         raise RuntimeError("broken rule")
 
-    monkeypatch.setattr(_redaction.Redactor, "redact", fail)
+    monkeypatch.setattr(Redactor, "redact", fail)
     with pytest.raises(DroppedError) as caught:
         _writer().chunk(1, [_span({"gen_ai.input.messages": MESSAGES})], complete=True)
     assert caught.value.reason == "redaction_failed"

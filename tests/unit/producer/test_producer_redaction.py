@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercheck import _pii
-from aftercheck._redaction import PIECE_CHARS, Redactor, pieces
+from aftercheck_schemas import pii
+from aftercheck_schemas.redaction import PIECE_CHARS, Redactor, pieces
 
 REDACTOR = Redactor(b"a key of the test")
 
@@ -145,6 +145,6 @@ def test_a_private_key_is_replaced_whole() -> None:
 
 
 def test_luhn_and_digits() -> None:
-    assert _pii.luhn("4111111111111111")
-    assert not _pii.luhn("4111111111111112")
-    assert _pii.digits_of("٣4-5") == "45"
+    assert pii.luhn("4111111111111111")
+    assert not pii.luhn("4111111111111112")
+    assert pii.digits_of("٣4-5") == "45"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercheck import _slimming
-from aftercheck._redaction import Redactor
-from aftercheck._slimming import Slimmer
+from aftercheck_schemas import slimming
+from aftercheck_schemas.redaction import Redactor
+from aftercheck_schemas.slimming import Slimmer
 
 
 def _slimmer(max_chars: int = 10_000) -> Slimmer:
@@ -136,6 +136,6 @@ JSON = st.recursive(
 @pytest.mark.req("F25")
 @given(JSON)
 def test_any_value_becomes_valid_json(value: object) -> None:
-    document = _slimming.encode_json({"v": cast("str", _clean(value))})
+    document = slimming.encode_json({"v": cast("str", _clean(value))})
     json.loads(document)
     document.encode()

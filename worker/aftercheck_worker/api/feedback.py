@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis import RedisError
 
 from aftercheck_schemas import EntryHeader
+from aftercheck_worker.api import redacting
 from aftercheck_worker.api.access import Feeds
 from aftercheck_worker.api.problem import unavailable
 from aftercheck_worker.api.state import state_of
@@ -54,19 +55,19 @@ def feedback(request: Request, body: FeedbackRequest, token: Feeds) -> FeedbackR
     with state.postgres() as connection:
         if erasure.erased(connection, token.tenant, [trace_id]):
             return FeedbackReply()
+    app = scrub.text(body.app)
+    clean = redacting.slimmer(state.settings, app, trace_id, 4_000)
     document = msgspec.json.encode(
         {
             "trace_id": trace_id,
             "value": body.value,
             "span_id": body.span_id.lower(),
             "user_hash": body.user_hash,
-            "comment": None if body.comment is None else scrub.text(body.comment),
+            "comment": None if body.comment is None else clean.text(body.comment),
             "at": body.at or time.time_ns(),
         }
     )
-    header = EntryHeader(
-        kind="feedback", app=scrub.text(body.app), trace_id=trace_id, source="otlp", size=len(document)
-    )
+    header = EntryHeader(kind="feedback", app=app, trace_id=trace_id, source="otlp", size=len(document))
     try:
         state.stream.put(token.tenant, [(header, zlib.compress(document, 1))])
     except StreamFull:

@@ -19,23 +19,22 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from redis import RedisError
 
 from aftercheck_schemas import Chunk, EntryHeader
+from aftercheck_schemas.cleaning import cleaned
+from aftercheck_schemas.sessions import session_of
 from aftercheck_worker import otlp
+from aftercheck_worker.api import redacting
 from aftercheck_worker.api.access import Ingests
 from aftercheck_worker.api.problem import Problem, unavailable
 from aftercheck_worker.api.state import State, state_of
 from aftercheck_worker.api.stream import StreamFull
+from aftercheck_worker.settings import Settings
 from aftercheck_worker.storage import scrub
 
 router: Final = APIRouter()
 INFLATED_BYTES: Final = 32 * 1024 * 1024
+SMALL_TEXT_CHARS: Final = 32 * 1024
+"""Texts are cut to this when a chunk is too large otherwise, as the SDK does."""
 _ENCODINGS: Final[dict[str, otlp.Encoding]] = {"application/x-protobuf": "protobuf", "application/json": "json"}
-_SESSION_KEYS: Final = (
-    "aftercheck.session.id",
-    "session.id",
-    "gen_ai.conversation.id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-)
 _encoder: Final = msgspec.json.Encoder()
 Decode = Callable[[bytes, otlp.Encoding], otlp.Batch]
 Signal = Literal["span", "log"]
@@ -83,11 +82,10 @@ def _take(
         batch = decode(inflated(body, packed), encoding)
     except otlp.OtlpError as error:
         raise Problem(400, "otlp", str(error).encode("ascii", "replace").decode()[:300]) from None
-    limit = state.settings.max_payload_bytes
     entries: list[tuple[EntryHeader, bytes]] = []
     rejected = batch.rejected
     for trace_id, chunk in batch.chunks:
-        found = entry(trace_id, chunk, signal, limit=limit)
+        found = entry(state.settings, trace_id, chunk, signal)
         if found is None:
             rejected += len(chunk.spans) + len(chunk.logs)
         else:
@@ -128,24 +126,30 @@ def inflated(body: bytes, packed: str) -> bytes:
     return found
 
 
-def entry(trace_id: str, chunk: Chunk, signal: Signal, *, limit: int) -> tuple[EntryHeader, bytes] | None:
-    """Return the stream entry of a chunk; None when it is larger than `limit` bytes of JSON."""
-    document = _encode(chunk)
-    if len(document) > limit:
-        return None
+def entry(settings: Settings, trace_id: str, chunk: Chunk, signal: Signal) -> tuple[EntryHeader, bytes] | None:
+    """Return the stream entry of a chunk, redacted; None when it is larger than `max_payload_bytes` of JSON."""
+    app = scrub.text(_word(chunk, "service.name"))[:200] or "unknown"
+    for chars in (redacting.TEXT_CHARS, SMALL_TEXT_CHARS):
+        clean = cleaned(chunk, redacting.slimmer(settings, app, trace_id, chars))
+        document = _encode(clean)
+        if len(document) <= settings.max_payload_bytes:
+            return _header(app, trace_id, clean, signal, len(document)), zlib.compress(document, 1)
+    return None
+
+
+def _header(app: str, trace_id: str, chunk: Chunk, signal: Signal, size: int) -> EntryHeader:
     roots = [span for span in chunk.spans if span.parent_id is None or span.parent_is_remote]
-    header = EntryHeader(
+    return EntryHeader(
         kind=signal,
-        app=scrub.text(_word(chunk, "service.name"))[:200] or "unknown",
+        app=app,
         environment=scrub.text(_word(chunk, "deployment.environment.name") or _word(chunk, "deployment.environment")),
         trace_id=trace_id,
-        session_id=scrub.text(_session(chunk)),
+        session_id=session_of(chunk.spans),
         source="otlp",
         root=bool(roots),
         remote_root=any(span.parent_is_remote for span in roots),
-        size=len(document),
+        size=size,
     )
-    return header, zlib.compress(document, 1)
 
 
 def _encode(chunk: Chunk) -> bytes:
@@ -158,15 +162,6 @@ def _encode(chunk: Chunk) -> bytes:
 def _word(chunk: Chunk, key: str) -> str:
     value = chunk.resource.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _session(chunk: Chunk) -> str:
-    for span in chunk.spans:
-        for key in _SESSION_KEYS:
-            value = span.attributes.get(key)
-            if isinstance(value, str) and value:
-                return value[:200]
-    return ""
 
 
 def _answer(signal: Signal, encoding: otlp.Encoding, rejected: int) -> bytes:

@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aftercheck_schemas import Trace
+from aftercheck_schemas.sessions import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from aftercheck_schemas import Chunk, Json, LogRecord, SpanRecord
     from aftercheck_schemas.vocabulary import Origin
-
-_SESSION_KEYS = (
-    "aftercheck.session.id",
-    "gen_ai.conversation.id",
-    "session.id",
-    "langfuse.session.id",
-    "traceloop.association.properties.session_id",
-    "traceloop.association.properties.thread_id",
-    "ai.telemetry.metadata.sessionId",
-)
-"""Strongest first: what the app told us, then the convention, then one vendor after the other."""
 
 
 def assemble(
@@ -73,21 +63,6 @@ def assemble(
         complete=complete and dropped == 0,
         truncated=any(span.truncated or span.dropped_attributes for span in spans),
     )
-
-
-def session_of(spans: Iterable[SpanRecord]) -> str:
-    """Session id recorded on any span, "" when there is none. The strongest key wins, then the first span."""
-    best, rank = "", len(_SESSION_KEYS)
-    for span in spans:
-        attributes = span.attributes
-        for position in range(rank):
-            value = attributes.get(_SESSION_KEYS[position])
-            if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
-                best, rank = str(value)[:200], position
-                break
-        if rank == 0:
-            break
-    return best
 
 
 def _merged_spans(trace_id: str, chunks: Sequence[Chunk]) -> tuple[SpanRecord, ...]:

@@ -20,7 +20,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aftercheck._redaction import Redactor
+    from aftercheck_schemas.redaction import Redactor
     from aftercheck_schemas.trace import Json
 
 MAX_DEPTH = 48

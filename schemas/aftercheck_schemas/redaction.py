@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from aftercheck import _pii
+from aftercheck_schemas import pii
 
 PIECE_CHARS = 8_192
 """One call into `re` holds the interpreter lock; pieces of this size keep that under a millisecond."""
+
+
+def default_key(app: str) -> bytes:
+    """Key of an app that sets no AFTERCHECK_REDACTION_KEY: the same in every process that knows the app's name."""
+    return hashlib.sha256(f"aftercheck:{app}".encode("utf-8", "replace")).digest()
 
 
 class Redactor:
@@ -34,7 +39,7 @@ class Redactor:
 
     def redact_named(self, name: str, value: str, scope: str) -> str | None:
         """Return a placeholder for a value whose key says what it is; None when the key says nothing."""
-        kind = _pii.kind_by_name(name[-80:], value)
+        kind = pii.kind_by_name(name[-80:], value)
         return None if kind is None else self._placeholder(kind, value, scope)
 
     def _placeholder(self, kind: str, value: str, scope: str) -> str:
@@ -46,20 +51,20 @@ class Redactor:
         return hmac.digest(self._key, message, hashlib.sha256).hex()[:6]
 
     def _piece(self, text: str, scope: str) -> str:
-        numbers = _pii.DIGIT_RUN.search(text) is not None
-        for rule in _pii.RULES:
-            if rule.kind in _pii.NUMBER_KINDS and not numbers:
+        numbers = pii.DIGIT_RUN.search(text) is not None
+        for rule in pii.RULES:
+            if rule.kind in pii.NUMBER_KINDS and not numbers:
                 continue
             if rule.needs and not any(word in text for word in rule.needs):
                 continue
             text = self._apply(rule, text, scope)
         return text
 
-    def _apply(self, rule: _pii.Rule, text: str, scope: str) -> str:
+    def _apply(self, rule: pii.Rule, text: str, scope: str) -> str:
         parts: list[str] = []
         done = 0
         for match in rule.pattern.finditer(text):
-            start, _ = _pii.span_of(match)
+            start, _ = pii.span_of(match)
             length = rule.accept(text, match)
             if length and start >= done:
                 value = text[start : start + length]
@@ -73,9 +78,9 @@ class Redactor:
 
 def _normalised(kind: str, value: str) -> str:
     if kind == "PHONE":
-        return _pii.digits_of(value)[-9:]  # with and without country code
+        return pii.digits_of(value)[-9:]  # with and without country code
     if kind == "CARD":
-        return _pii.digits_of(value)
+        return pii.digits_of(value)
     if kind == "IBAN":
         return "".join(char for char in value if char.isalnum()).upper()
     return value.replace("%40", "@").lower() if kind == "EMAIL" else value
