@@ -76,28 +76,6 @@ TRIAD: Final = Dashboard(
                 ),
             ),
         ),
-        Row(
-            title="Judged answers: the three criteria",
-            panels=tuple(
-                Panel(
-                    title=title,
-                    queries=(
-                        Query(
-                            f"max by (app, method) (aftercheck_{name}_ratio{{{promql.CHOSEN}}})", "{{app}} {{method}}"
-                        ),
-                    ),
-                    description="Last 5 minutes, weighted by 1/(sampling x judging probability). Absent without a"
-                    " judge.",
-                    unit="percentunit",
-                    limits=promql.SHARE,
-                )
-                for title, name in (
-                    ("Context relevance", "context_relevance"),
-                    ("Groundedness", "groundedness"),
-                    ("Answer relevance", "answer_relevance"),
-                )
-            ),
-        ),
         Row(title="The triad as judged", panels=(CONTEXT, GROUNDED, ANSWER)),
         Row(
             title="Groundedness: does the answer stand on the context?",
