@@ -130,7 +130,8 @@ def test_a_newcomer_sees_a_page_come_and_go(tmp_path: Path) -> None:
         third = stack.enter_context(terminal(command(drill), environ))
         fired = second.wait(r"PAGERDUTY trigger  critical FaithfulnessLow drill, dedup_key (\w+)", 300)
         print(f"page after {time.monotonic() - began:.0f} s")  # noqa: T201
-        ready(f"http://127.0.0.1:{page}/traces?app=drill&flagged=true&window=30m")
+        link = second.wait(r"Traces: http://localhost:8080(/\S+)", 30)
+        ready(f"http://127.0.0.1:{page}{link[1]}")
         third.wait("well again", 200)
         mended = time.monotonic()
         second.wait(rf"PAGERDUTY resolve .*dedup_key {fired[1]}", 900)
