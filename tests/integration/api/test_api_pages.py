@@ -1,15 +1,13 @@
-"""The pages without a browser: sessions, roles, forms, disagreements, regressions."""
+"""The pages without a browser: sessions, roles, forms, alert links, runbooks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 from fastapi.testclient import TestClient
 
 from aftercheck_worker.api.ui.session import inside
-from aftercheck_worker.storage import database, feedback
 
 pytestmark = pytest.mark.integration
 
@@ -22,10 +20,6 @@ def logged_in(app: TestClient, way: str = "/ui/traces") -> TestClient:
     reply = app.post("/ui/login", content=f"token={word}&next={way}", headers={"Origin": "null"})
     assert reply.status_code == 200, reply.text
     return app
-
-
-def csrf(page: str) -> str:
-    return page.partition('name="csrf" value="')[2].partition('"')[0]
 
 
 @pytest.mark.req("S32", "S37")
@@ -55,30 +49,6 @@ def test_pages_need_a_session_of_a_reader(client: Client, store: Store) -> None:
 )
 def test_a_login_leads_nowhere_else(way: str) -> None:
     assert inside(way) == "/ui/traces"
-
-
-@pytest.mark.req("R6", "R46")
-def test_a_disagreement_becomes_a_reviewed_case(client: Client, store: Store, database_url: str) -> None:
-    trace_id = store(answer="The plan costs 12 euro.")
-    with database.connect(database_url, name="test") as connection:
-        feedback.put(connection, "default", feedback.Feedback(trace_id=trace_id, value=-1, comment="<b>wrong</b>"))
-    app = logged_in(client("admin"))
-    page = app.get("/ui/disagreements").text
-    assert "&lt;b&gt;wrong" in page
-    assert "rejected of grounded" in page
-    number = page.partition("/ui/review/")[2].partition('"')[0]
-    review = app.get(f"/ui/review/{number}").text
-    fields = f"query=q&answer=a&passage-0=p&expected=ungrounded&csrf={csrf(review)}"
-    assert app.post(f"/ui/review/{number}", content=fields).status_code == 422
-    assert app.post(f"/ui/review/{number}", content=fields.partition("&csrf")[0]).status_code == 403
-    assert app.post(f"/ui/review/{number}", content=f"{fields}&private=none").status_code == 200
-    case = json.loads(app.get("/ui/regressions.jsonl").text)
-    assert (case["query"], case["expected"], case["context"]) == (
-        "q",
-        "ungrounded",
-        [{"source_id": "prices", "text": "p"}],
-    )
-    assert logged_in(client("read")).get(f"/ui/review/{number}").status_code == 403
 
 
 @pytest.mark.req("U30")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aftercheck_worker.feedback import Cells, rate
+from aftercheck_worker.feedback import Cells, correlation, rate
 
 
 @pytest.mark.req("R6")
@@ -23,3 +23,15 @@ def test_cells_tell_agreement_from_gap() -> None:
     cells = Cells(app="a", evaluator_version="v", grounded_up=6, grounded_down=2, ungrounded_up=1, ungrounded_down=1)
     assert cells.agreement.value == 0.7
     assert cells.gap.value == 0.25
+
+
+@pytest.mark.req("R6")
+def test_correlations_have_fishers_interval_and_need_ten_answers() -> None:
+    # r = 0.5 of 28 pairs: tanh(0.5493 -+ 1.96 / 5)
+    found = correlation(0.5, 28)
+    assert found.value == 0.5
+    assert found.low == pytest.approx(0.1560, abs=1e-4)
+    assert found.high == pytest.approx(0.7358, abs=1e-4)
+    assert correlation(1.0, 12).high == pytest.approx(1)
+    assert correlation(0.9, 9).value is None
+    assert correlation(None, 99).value is None

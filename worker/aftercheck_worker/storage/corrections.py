@@ -25,6 +25,29 @@ def interaction(connection: psycopg.Connection[TupleRow], tenant: str, evaluatio
     return None if row is None else msgspec.convert(row[0], Interaction)
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evaluator said of a claim, with its first evidence; "" where there was none."""
+
+    text: str
+    status: str
+    source_id: str
+    span: str
+
+
+def claims(connection: psycopg.Connection[TupleRow], evaluation_id: int) -> list[Said]:
+    """The verdicts on an answer's claims, those that are not supported first."""
+    found = connection.execute(
+        "SELECT c.text, v.status, coalesce(e.source_id, ''), coalesce(e.text, '')"
+        " FROM ledger AS l JOIN claim AS c USING (day, evaluation_id)"
+        " JOIN verdict AS v USING (day, evaluation_id, run_id, evaluator_version, claim_id)"
+        " LEFT JOIN evidence AS e ON (e.day, e.evaluation_id, e.run_id, e.evaluator_version, e.claim_id, e.position)"
+        " = (c.day, c.evaluation_id, c.run_id, c.evaluator_version, c.claim_id, 0)"
+        " WHERE l.evaluation_id = %s AND c.run_id = 'online' ORDER BY v.status = 'supported', c.start",
+        (evaluation_id,),
+    )
+    return [Said(text=row[0], status=row[1], source_id=row[2], span=row[3]) for row in found.fetchall()]
+
+
 def keep(connection: psycopg.Connection[TupleRow], evaluation_id: int, case: GoldenCase) -> None:
     """Keep the reviewed case of an answer; a later review replaces it. The caller commits."""
     connection.execute("DELETE FROM label WHERE evaluation_id = %s AND status = %s", (evaluation_id, STATUS))

@@ -1,4 +1,4 @@
-"""What the pages list: answers, disagreements, health (trust.md 3.4). Reading only, always one tenant."""
+"""What the pages list: answers, health (trust.md 3.4). Reading only, always one tenant."""
 
 from __future__ import annotations
 
@@ -36,19 +36,6 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     finalised_at: datetime
     thumbs: float | None
-
-
-class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """A user and the evaluator who say opposite things of one answer."""
-
-    evaluation_id: int
-    trace_id: str
-    span_id: str
-    app: str
-    outcome: str
-    value: float
-    comment: str | None
-    created_at: datetime
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,54 +108,6 @@ def worst(
     """Flagged production answers that were finalised in [start, end), those with the most critical claims first."""
     values = {"tenant": tenant, "start": start, "end": end, "app": app, "limit": limit}
     return _read(connection, AnswerLine, _WORST, values)
-
-
-_DISAGREEMENTS: Final = """
-SELECT e.evaluation_id, e.trace_id, e.span_id, e.app, e.outcome, f.value, f.comment, f.created_at
-FROM feedback AS f JOIN evaluation AS e
-  ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
-WHERE f.tenant = %(tenant)s AND f.kind = 'thumb'
-  AND ((f.value < 0 AND e.outcome = 'grounded') OR (f.value > 0 AND e.outcome = 'ungrounded'))
-ORDER BY f.value, f.created_at DESC LIMIT 200
-"""
-
-
-def disagreements(connection: Connection, tenant: str) -> list[Disagreement]:
-    """Thumbs down on grounded answers first (evaluator gaps), then thumbs up on ungrounded ones."""
-    return _read(connection, Disagreement, _DISAGREEMENTS, {"tenant": tenant})
-
-
-_CELLS: Final = """
-WITH said AS (
-  SELECT e.app, e.evaluator_version, e.evaluation_id, e.outcome, sum(f.value) AS thumbs
-  FROM feedback AS f JOIN evaluation AS e
-    ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
-  WHERE f.tenant = %(tenant)s AND f.kind = 'thumb' AND e.outcome IN ('grounded', 'ungrounded')
-  GROUP BY 1, 2, 3, 4
-)
-SELECT app, evaluator_version,
-       count(*) FILTER (WHERE outcome = 'grounded' AND thumbs > 0) AS grounded_up,
-       count(*) FILTER (WHERE outcome = 'grounded' AND thumbs < 0) AS grounded_down,
-       count(*) FILTER (WHERE outcome = 'ungrounded' AND thumbs > 0) AS ungrounded_up,
-       count(*) FILTER (WHERE outcome = 'ungrounded' AND thumbs < 0) AS ungrounded_down
-FROM said GROUP BY app, evaluator_version ORDER BY count(*) DESC LIMIT 100
-"""
-
-
-class CellCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers by what evaluator and users said; one whose thumbs cancel out is in no cell."""
-
-    app: str
-    evaluator_version: str
-    grounded_up: int
-    grounded_down: int
-    ungrounded_up: int
-    ungrounded_down: int
-
-
-def cells(connection: Connection, tenant: str) -> list[CellCounts]:
-    """Count the four cells per app and evaluator version."""
-    return _read(connection, CellCounts, _CELLS, {"tenant": tenant})
 
 
 def unfinished(connection: Connection, tenant: str) -> list[Open]:

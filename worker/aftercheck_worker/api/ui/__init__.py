@@ -7,13 +7,13 @@ from importlib import resources
 from fastapi import FastAPI
 from starlette.staticfiles import StaticFiles
 
-from aftercheck_worker.api.ui import actions, incidents, pages, runbooks, session
+from aftercheck_worker.api.ui import actions, incidents, pages, review, runbooks, session
 
 
 def mount(app: FastAPI) -> None:
     """Add the pages to `app`."""
     session.install(app)
-    for router in (session.router, pages.router, incidents.router, actions.router, runbooks.router):
+    for router in (session.router, pages.router, incidents.router, actions.router, review.router, runbooks.router):
         app.include_router(router, include_in_schema=False)
     static = resources.files(__name__) / "static"
     app.mount("/ui/static", StaticFiles(directory=str(static)), name="static")

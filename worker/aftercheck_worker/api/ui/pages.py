@@ -13,7 +13,7 @@ from aftercheck_worker import feedback as analytics
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.ui import answer, links, view
 from aftercheck_worker.api.ui.session import Viewing
-from aftercheck_worker.storage import audit, dead_letters, evaluator, explain, incident
+from aftercheck_worker.storage import audit, dead_letters, evaluator, explain, incident, thumbs
 from aftercheck_worker.storage import pages as store
 
 router: Final = APIRouter()
@@ -103,12 +103,28 @@ def trace(
 
 @router.get("/ui/disagreements")
 def disagreements(request: Request, who: Viewing) -> HTMLResponse:
-    """List answers of which user and evaluator say opposite things."""
+    """What users say of the evaluator: the queue, the four cells, and what thumbs go with."""
+    tenant = who.token.tenant
     with state_of(request).postgres() as connection:
-        found = store.disagreements(connection, who.token.tenant)
-        counts = store.cells(connection, who.token.tenant)
+        found = thumbs.disagreements(connection, tenant)
+        counts = thumbs.cells(connection, tenant)
+        correlated = thumbs.correlations(connection, tenant)
     cells = [analytics.Cells(**msgspec.structs.asdict(one)) for one in counts]
-    return view.page("disagreements.html", title="Disagreements", who=who, found=found, cells=cells)
+    return view.page(
+        "disagreements.html",
+        title="Disagreements",
+        who=who,
+        found=found,
+        cells=cells,
+        correlations={
+            (one.app, one.evaluator_version, one.criterion): (
+                one.answers,
+                analytics.correlation(one.value, one.answers),
+            )
+            for one in correlated
+        },
+        waiting=sum(not one.reviewed for one in found),
+    )
 
 
 @router.get("/ui/health")

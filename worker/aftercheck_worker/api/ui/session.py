@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, quote
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from aftercheck_worker.api import limits
 from aftercheck_worker.api.problem import Problem
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.tokens import Token
@@ -25,6 +24,7 @@ from aftercheck_worker.api.ui import view
 router: Final = APIRouter()
 COOKIE: Final = "aftercheck_session"
 SECONDS: Final = 12 * 3600
+MAX_FIELDS: Final = 1000
 _OPEN: Final = secrets.token_hex(32)
 """Key of the CSRF token where no token was made: this process's own."""
 
@@ -74,17 +74,35 @@ def viewer(request: Request) -> Viewer:
         raise LoginNeeded
     if not found.allows("read"):
         raise Problem(403, "scope", "the token has no scope read")
-    limits.spend(state.stream, found.tenant, found.id, state.settings.api_rate_per_minute)
+    state.limiter.spend(state.stream, found.tenant, found.id)
     return Viewer(found, _sign(found.sha256, f"csrf|{cookie}"))
 
 
 Viewing = Annotated[Viewer, Depends(viewer)]
 
 
+def changing(who: Viewer) -> None:
+    """Let only a token with the scope admin on.
+
+    Raises:
+        Problem: 403.
+    """
+    if not who.may_change:
+        raise Problem(403, "scope", "the token has no scope admin")
+
+
 async def form(request: Request) -> dict[str, str]:
-    """Dependency: the fields of an urlencoded form."""
+    """Dependency: the fields of an urlencoded form.
+
+    Raises:
+        Problem: 422 for one that is no form of ours.
+    """
     body = (await request.body()).decode("utf-8", "replace")
-    return {name: values[0] for name, values in parse_qs(body, keep_blank_values=True, max_num_fields=100).items()}
+    try:
+        found = parse_qs(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise Problem(422, "form", f"the form has more than {MAX_FIELDS} fields") from None
+    return {name: values[0] for name, values in found.items()}
 
 
 Form = Annotated[dict[str, str], Depends(form)]
@@ -140,6 +158,9 @@ def install(app: FastAPI) -> None:
 
     async def redirect(request: Request, error: Exception) -> Response:
         _ = error
+        if request.headers.get("HX-Request") == "true":
+            # The session ended while a page was open: the whole page goes to the form, not a part of it.
+            return Response(status_code=204, headers={"HX-Refresh": "true"})
         way = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/ui/login?next={quote(way, safe='')}", 303)
 
