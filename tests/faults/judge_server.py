@@ -104,7 +104,7 @@ async def _read(reader: asyncio.StreamReader) -> dict[str, object] | None:
 
 async def _send(writer: asyncio.StreamWriter, reply: Reply, model: str) -> None:
     if reply.hang:
-        await asyncio.Event().wait()
+        await asyncio.sleep(3600)  # the loop holds whoever sleeps; one who waits for its own event is garbage
     if reply.reset:
         writer.transport.abort()
         raise ConnectionError

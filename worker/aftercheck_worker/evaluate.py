@@ -6,7 +6,7 @@ objects {source_id, kind, trust, ok, elided, text, name, arguments}. `question` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -82,17 +82,30 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 _decoder: Final = msgspec.json.Decoder(Row)
 
 
-def evaluate(lines: Iterable[bytes], evaluator: Evaluator, *, batch: int = BATCH) -> Iterator[Done | BadRow]:
-    """Evaluate JSONL lines in batches and yield their results in the order of the lines; blank lines are skipped."""
+Judge = Callable[[Sequence[tuple[Interaction, Evaluation]]], list[Evaluation]]
+"""Looks at a batch again; one evaluation per answer, in order."""
+
+
+def evaluate(
+    lines: Iterable[bytes], evaluator: Evaluator, *, batch: int = BATCH, judge: Judge | None = None
+) -> Iterator[Done | BadRow]:
+    """Evaluate JSONL lines in batches and yield their results in the order of the lines; blank lines are skipped.
+
+    Args:
+        lines: of the file.
+        evaluator: the verifier.
+        batch: rows at once.
+        judge: decides what the verifier is not sure of, None without one.
+    """
     waiting: list[tuple[int, Row, Interaction] | BadRow] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         waiting.append(_read(number, line))
         if len(waiting) >= batch:
-            yield from _flush(waiting, evaluator)
+            yield from _flush(waiting, evaluator, judge)
             waiting = []
-    yield from _flush(waiting, evaluator)
+    yield from _flush(waiting, evaluator, judge)
 
 
 def interaction(row: Row) -> Interaction:
@@ -119,10 +132,11 @@ def interaction(row: Row) -> Interaction:
     )
 
 
-def output(done: Done) -> dict[str, object]:
+def output(done: Done, *, judged: bool = False) -> dict[str, object]:
     """Return the line to write for an evaluated row.
 
-    `claims` holds the verified claims; `skipped` the spans that are none (greeting, question, plan, ...).
+    `claims` holds the verified claims; `skipped` the spans that are none (greeting, question, plan, ...). Where a
+    judge was asked (`judged`), the answer and its claims say who had the last word, and what failed.
     """
     found = done.evaluation
     verdicts = {verdict.claim_id: verdict for verdict in found.verdicts}
@@ -143,6 +157,7 @@ def output(done: Done) -> dict[str, object]:
                 "confidence": verdict.confidence,
                 "supported_probability": verdict.supported_probability,
                 "reason": verdict.reason,
+                **({"decided_by": verdict.decided_by} if judged else {}),
                 "evidence": [
                     {"source_id": e.source_id, "start": e.start, "end": e.end, "text": e.text}
                     for e in verdict.evidence
@@ -172,6 +187,15 @@ def output(done: Done) -> dict[str, object]:
         "evaluator": found.evaluator,
         "evaluator_version": found.evaluator_version,
         "quality": found.quality,
+        **(_last_word(found) if judged else {}),
+    }
+
+
+def _last_word(found: Evaluation) -> dict[str, object]:
+    return {
+        "decided_by": found.decided_by,
+        "failures": [msgspec.structs.asdict(failure) for failure in found.failures],
+        "labels": list(found.labels),
     }
 
 
@@ -185,9 +209,12 @@ def _read(number: int, line: bytes) -> tuple[int, Row, Interaction] | BadRow:
         return BadRow(line=number, why=str(error) or type(error).__name__)
 
 
-def _flush(waiting: Sequence[tuple[int, Row, Interaction] | BadRow], evaluator: Evaluator) -> Iterator[Done | BadRow]:
-    good = [entry for entry in waiting if not isinstance(entry, BadRow)]
-    results = iter(pipeline.evaluate_batch([item for _, _, item in good], evaluator))
+def _flush(
+    waiting: Sequence[tuple[int, Row, Interaction] | BadRow], evaluator: Evaluator, judge: Judge | None
+) -> Iterator[Done | BadRow]:
+    good = [entry[2] for entry in waiting if not isinstance(entry, BadRow)]
+    found = pipeline.evaluate_batch(good, evaluator)
+    results = iter(judge(list(zip(good, found, strict=True))) if judge is not None else found)
     for entry in waiting:
         if isinstance(entry, BadRow):
             yield entry

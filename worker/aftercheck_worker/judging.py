@@ -24,10 +24,8 @@ from aftercheck_worker.evaluators import Evaluator
 from aftercheck_worker.judge import back_end, budget, canaries, outcome
 from aftercheck_worker.judge.engine import Judge, JudgePlan
 from aftercheck_worker.judge.guard import Guarded
-from aftercheck_worker.judge.packing import pack, unpack
 from aftercheck_worker.models.base import GeneratorError
 from aftercheck_worker.settings import Settings
-from aftercheck_worker.stages import verification
 from aftercheck_worker.stages.judging.routing import drawn, uncertain
 from aftercheck_worker.storage import database, judging, ledger, results, totals
 from aftercheck_worker.storage import evaluator as evaluator_table
@@ -152,17 +150,12 @@ class Judger:
         return msgspec.structs.replace(base, judgement=judgement, canary=canary)
 
     async def _judged(self, interaction: Interaction, provisional: judging.Provisional) -> Judgement:
-        answer = outcome.answered(interaction, provisional.evaluation)
-        claims = outcome.asked(provisional)
-        passages = verification.usable(answer.passages)
-        packed = pack(passages, claims)
         careful = provisional.why == "band" or provisional.audit or interaction.origin == "golden"
         if provisional.why == "all":
             band = any(uncertain(verdict, self._evaluator.band) for verdict in provisional.evaluation.verdicts)
             careful = band or drawn(interaction.trace_id, "audit", self._settings.judge_audit)
         plan = JudgePlan(repeats=self._settings.judge_repeats if careful else 1, triad=self._settings.judge_triad)
-        found = await self._judge.judge(answer, claims, packed.passages, plan)
-        return unpack(found, passages, packed.offsets)
+        return await outcome.ask(self._judge, interaction, provisional, plan)
 
     async def _canary(self, trace_id: str) -> bool | None:
         """Let a canary go along with 1 in 200 answers; an endpoint that fails on it says nothing about judging."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
 
 import msgspec
 import psycopg
@@ -25,6 +24,7 @@ from aftercheck_worker.stages.scoring import Policy
 from aftercheck_worker.stages.verification import Findings, Item
 from aftercheck_worker.storage import database, erasure, ledger, totals
 from aftercheck_worker.storage import judging as stored
+from tests.faults import opinion
 from tests.faults.judge_server import JudgeServer, Reply, Script, serving
 
 pytestmark = pytest.mark.integration
@@ -69,38 +69,8 @@ def evaluator(probability: float = 0.5, *, quoted: float = 0.6) -> Evaluator:
     return assemble("sure", Sure(probability, quoted=quoted), policy=Policy())
 
 
-def data(request: dict[str, object]) -> dict[str, list[dict[str, str]]]:
-    """The data of a prompt: what stands between its delimiter lines."""
-    messages = cast("list[dict[str, str]]", request["messages"])
-    lines = messages[1]["content"].split("\n")
-    return cast("dict[str, list[dict[str, str]]]", json.loads(lines[2]))
-
-
 def says(status: str = "supported", quote: str = "The monthly fee is five euros.") -> Script:
-    """A judge with one opinion of every claim, and full marks for the rest."""
-
-    def script(number: int, request: dict[str, object]) -> Reply:
-        del number
-        found = data(request)
-        if "claims" in found:
-            verdict = {"evidence": [{"source_id": "1", "quote": quote}], "rationale": "r", "confidence": 0.9}
-            verdicts = [{"claim_id": claim["claim_id"], **verdict, "status": status} for claim in found["claims"]]
-            return Reply(content=json.dumps({"verdicts": verdicts}))
-        if "passages" in found:
-            graded = [
-                {"source_id": one["source_id"], "evidence": one["text"][:30], "reasoning": "r", "score": 3}
-                for one in found["passages"]
-            ]
-            return Reply(content=json.dumps({"passages": graded}))
-        part = {"part": "fee", "evidence": "five euros", "reasoning": "r", "status": "answered"}
-        return Reply(content=json.dumps({"parts": [part]}))
-
-    return script
-
-
-def always(reply: Reply) -> Script:
-    """A judge that sends the same, whatever it is asked."""
-    return lambda number, request: reply
+    return opinion.says(status, quote)
 
 
 @pytest.fixture
@@ -305,9 +275,9 @@ def test_a_support_that_the_quote_does_not_bear_changes_nothing_for_the_better(
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        (always(Reply(status=400)), "judge_refused"),
-        (always(Reply(content="no")), "judge_unparsable"),
-        (always(Reply(status=429, headers={"retry-after": "90"})), "judge_rate_limited"),
+        (opinion.always(Reply(status=400)), "judge_refused"),
+        (opinion.always(Reply(content="no")), "judge_unparsable"),
+        (opinion.always(Reply(status=429, headers={"retry-after": "90"})), "judge_rate_limited"),
     ],
 )
 def test_a_judge_that_fails_leaves_the_verifiers_verdict(
@@ -329,7 +299,7 @@ def test_a_judge_that_fails_leaves_the_verifiers_verdict(
 
 @pytest.mark.req("F18")
 def test_a_long_retry_after_puts_the_answer_off(stage: Callable[..., Stage], connection: Connection) -> None:
-    made = stage(always(Reply(status=429, headers={"retry-after": "20"})))
+    made = stage(opinion.always(Reply(status=429, headers={"retry-after": "20"})))
     (number,) = add(connection)
     made.checker.check([number])
 
@@ -470,7 +440,7 @@ def test_the_budget_is_the_fleets_and_settles_what_was_really_spent(
 
 @pytest.mark.req("F19")
 def test_a_broken_endpoint_is_soon_not_asked_any_more(stage: Callable[..., Stage], connection: Connection) -> None:
-    made = stage(always(Reply(status=500)), judge_triad=False, judge_repeats=1, judge_call_seconds=0.5)
+    made = stage(opinion.always(Reply(status=500)), judge_triad=False, judge_repeats=1, judge_call_seconds=0.5)
     first, rest = add(connection, 6), add(connection, 3)
 
     made.checker.check(first)
@@ -489,7 +459,7 @@ def test_a_broken_endpoint_is_soon_not_asked_any_more(stage: Callable[..., Stage
 def knowing(number: int, request: dict[str, object]) -> Reply:
     """A judge that knows the canaries, and supports everything else."""
     del number
-    found = data(request)
+    found = opinion.data(request)
     known = {canary.right: canary for canary in canaries.known()} | {c.wrong: c for c in canaries.known()}
     verdicts: list[dict[str, object]] = []
     for claim in found["claims"]:

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from aftercheck_worker import settings
-from aftercheck_worker.cli import checks, output
+from aftercheck_worker.cli import checks, judge_checks, output
 from aftercheck_worker.cli.checks import Finding
 from aftercheck_worker.cli.services import Located, located, postgres, redis_reported, valkey
 from aftercheck_worker.errors import AftercheckError
@@ -27,6 +27,7 @@ def examine() -> list[Finding]:
         return [*found, checks.failed("settings", error)]
     found += checks.configuration(configured)
     found += checks.evaluator(configured)
+    found += judge_checks.endpoint(configured)
     try:
         with located(configured) as where:
             kind = f"embedded, in {configured.home}" if where.embedded else "from DATABASE_URL and REDIS_URL"
@@ -57,7 +58,9 @@ def _redis(where: Located) -> list[Finding]:
 
 def _postgres(where: Located) -> list[Finding]:
     with postgres(where, name="doctor", migrated=False) as connection:
-        return checks.store(connection, where.database_url)
+        found = checks.store(connection, where.database_url)
+        current = all(finding.status != "fail" for finding in found)
+        return found + (judge_checks.kin(connection, where.settings) if current else [])
 
 
 def exit_code(found: list[Finding]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 import typer
@@ -15,6 +15,9 @@ from aftercheck_worker import evaluate as core
 from aftercheck_worker import evaluators, settings
 from aftercheck_worker.cli import output
 from aftercheck_worker.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from aftercheck_worker.judge.offline import OfflineJudge
 
 EXIT_BELOW = 1
 
@@ -27,6 +30,9 @@ class Summary:
         self.bad: list[core.BadRow] = []
         self.outcomes: dict[str, int] = {}
         self.flagged = 0
+        self.decided_by: dict[str, int] = {}
+        self.failures: dict[str, int] = {}
+        self.judge: OfflineJudge | None = None
         self._sums: dict[str, tuple[float, int]] = dict.fromkeys(core.GATES, (0.0, 0))
 
     def add(self, done: core.Done) -> None:
@@ -35,6 +41,9 @@ class Summary:
         self.rows += 1
         self.flagged += found.flagged
         self.outcomes[found.outcome] = self.outcomes.get(found.outcome, 0) + 1
+        self.decided_by[found.decided_by] = self.decided_by.get(found.decided_by, 0) + 1
+        for failure in found.failures:
+            self.failures[failure.reason] = self.failures.get(failure.reason, 0) + 1
         for name, (total, count) in self._sums.items():
             value: float | None = getattr(found, core.GATES[name])
             if value is not None:
@@ -54,6 +63,14 @@ class Summary:
             "flagged": self.flagged,
             "means": {name: self.mean(name) for name in self._sums},
             "measured": {name: count for name, (_, count) in self._sums.items()},
+            "decided_by": self.decided_by,
+            "failures": self.failures,
+            "judge": self.judge
+            and {
+                "calls": self.judge.calls,
+                "prompt_tokens": self.judge.prompt_tokens,
+                "completion_tokens": self.judge.completion_tokens,
+            },
             "evaluator": evaluator.name,
             "evaluator_version": evaluator.version,
             "quality": evaluator.quality,
@@ -90,6 +107,9 @@ def register(app: typer.Typer) -> None:
         fail_under: Annotated[
             list[str] | None, typer.Option("--fail-under", help="metric=value; a lower mean exits 1.")
         ] = None,
+        judge: Annotated[
+            bool, typer.Option("--judge", help="Let the judge of AFTERCHECK_JUDGE_URL decide what is uncertain.")
+        ] = False,
         json: output.Json = False,
     ) -> None:
         """Check a file of answers without any service.
@@ -102,8 +122,13 @@ def register(app: typer.Typer) -> None:
         found = settings.current()
         bundle = evaluators.resolve(evaluator or found.evaluator, found)
         summary = Summary()
-        with _reader(file) as lines, _writer(out) as sink:
-            _run(lines, sink, bundle, summary)
+        with (
+            _reader(file) as lines,
+            _writer(out) as sink,
+            _judging(found, bundle) if judge else nullcontext() as asked,
+        ):
+            _run(lines, sink, bundle, summary, asked)
+            summary.judge = asked
         if json:
             output.as_json(summary.as_dict(bundle))
         else:
@@ -111,15 +136,29 @@ def register(app: typer.Typer) -> None:
         raise typer.Exit(_exit_code(summary, gates))
 
 
-def _run(lines: BinaryIO, sink: BinaryIO, bundle: evaluators.Evaluator, summary: Summary) -> None:
+def _judging(found: settings.Settings, bundle: evaluators.Evaluator) -> OfflineJudge:
+    # Imported here: a judge's client costs every other run half a second.
+    from aftercheck_worker.judge import back_end, offline
+
+    generator = back_end.build(found)
+    if generator is None:
+        raise UsageError(
+            "--judge has nobody to ask", why="AFTERCHECK_JUDGE_URL is not set", fix="set it, e.g. to a local endpoint"
+        )
+    return offline.OfflineJudge(found, bundle, generator)
+
+
+def _run(
+    lines: BinaryIO, sink: BinaryIO, bundle: evaluators.Evaluator, summary: Summary, judge: OfflineJudge | None
+) -> None:
     encoder = msgspec.json.Encoder()
-    for result in core.evaluate(lines, bundle):
+    for result in core.evaluate(lines, bundle, judge=judge.judge if judge is not None else None):
         if isinstance(result, core.BadRow):
             summary.bad.append(result)
             output.error(f"line {result.line}: {result.why}")
             continue
         summary.add(result)
-        sink.write(encoder.encode(core.output(result)) + b"\n")
+        sink.write(encoder.encode(core.output(result, judged=judge is not None)) + b"\n")
     sink.flush()
 
 
@@ -146,6 +185,14 @@ def _tell(summary: Summary, bundle: evaluators.Evaluator) -> None:
         f"{summary.rows} rows by {bundle.name} (quality={bundle.quality}): {outcomes or 'no rows'}; "
         f"flagged {summary.flagged}; mean faithfulness {output.cell(mean)}"
     )
+    if summary.judge is not None:
+        decided = ", ".join(f"{name} {count}" for name, count in sorted(summary.decided_by.items()))
+        failed = ", ".join(f"{name} {count}" for name, count in sorted(summary.failures.items()))
+        asked = summary.judge
+        output.say(
+            f"last word: {decided or 'nobody'}; judge failures: {failed or 'none'}; {asked.calls} calls,"
+            f" {asked.prompt_tokens} prompt and {asked.completion_tokens} completion tokens"
+        )
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from aftercheck_schemas import Claim, Evaluation, EvaluatorFailure, Interaction,
 from aftercheck_worker import evaluators
 from aftercheck_worker.evaluators import Evaluator
 from aftercheck_worker.judge.crosscheck import crosscheck
+from aftercheck_worker.judge.engine import Judge, JudgePlan
+from aftercheck_worker.judge.packing import pack, unpack
 from aftercheck_worker.models.base import ModelInfo
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.stages import calibration, scoring, verification
@@ -61,6 +63,18 @@ def asked(provisional: Provisional) -> tuple[Claim, ...]:
     ]
     wanted.sort(key=lambda claim: claim.id not in decides)
     return tuple(wanted[:MAX_CLAIMS])
+
+
+async def ask(judge: Judge, interaction: Interaction, provisional: Provisional, plan: JudgePlan) -> Judgement:
+    """Judge one answer; its quotes are at the offsets of the whole passages.
+
+    Raises:
+        GeneratorError: no reply about the claims.
+    """
+    answer, claims = answered(interaction, provisional.evaluation), asked(provisional)
+    passages = verification.usable(answer.passages)
+    packed = pack(passages, claims)
+    return unpack(await judge.judge(answer, claims, packed.passages, plan), passages, packed.offsets)
 
 
 def version(evaluator: Evaluator, judge: ModelInfo, settings: Settings) -> tuple[str, dict[str, object]]:
