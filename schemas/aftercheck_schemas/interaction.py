@@ -81,6 +81,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         context_tokens: input tokens as reported by the provider, 0 when unknown.
         context_confidence: 0..1, how sure we are that `passages` is what the model saw.
         answered_at: end of the answer span, nanoseconds since the epoch.
+        user_id: who asked, as the app recorded it (redacted like any text); "" when it did not. Erasure finds it.
         not_assessable: why this span cannot be judged, or None.
     """
 
@@ -101,6 +102,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     parameters: dict[str, Json] = {}
     versions: Versions = Versions()
     session_id: str = ""
+    user_id: str = ""
     turn: int = 0
     call_index: int = 1
     context_tokens: int = 0

@@ -37,6 +37,25 @@ class Redactor:
             return self._piece(text, scope)
         return "".join(self._piece(piece, scope) for piece in pieces(text))
 
+    def mapped(self, text: str, scope: str) -> tuple[str, list[int] | None]:
+        """Redact, and say where each character of the result comes from.
+
+        Returns:
+            The text with placeholders, and for each of its offsets the offset in `text` (one more than it has
+            characters); None when nothing was replaced. All characters of a placeholder come from the value's start.
+        """
+        if self.redact(text, scope) is text:
+            return text, None
+        clean: list[str] = []
+        origin: list[int] = []
+        start = 0
+        for piece in pieces(text) if len(text) > PIECE_CHARS else [text]:
+            places = list(range(start, start + len(piece) + 1))
+            clean.append(self._piece(piece, scope, places))
+            origin += places[:-1]
+            start += len(piece)
+        return "".join(clean), [*origin, len(text)]
+
     def redact_named(self, name: str, value: str, scope: str) -> str | None:
         """Return a placeholder for a value whose key says what it is; None when the key says nothing."""
         kind = pii.kind_by_name(name[-80:], value)
@@ -50,29 +69,35 @@ class Redactor:
         message = f"{scope}\0{kind}\0{value}".encode("utf-8", "replace")
         return hmac.digest(self._key, message, hashlib.sha256).hex()[:6]
 
-    def _piece(self, text: str, scope: str) -> str:
+    def _piece(self, text: str, scope: str, places: list[int] | None = None) -> str:
         numbers = pii.DIGIT_RUN.search(text) is not None
         for rule in pii.RULES:
             if rule.kind in pii.NUMBER_KINDS and not numbers:
                 continue
             if rule.needs and not any(word in text for word in rule.needs):
                 continue
-            text = self._apply(rule, text, scope)
+            text = self._apply(rule, text, scope, places)
         return text
 
-    def _apply(self, rule: pii.Rule, text: str, scope: str) -> str:
+    def _apply(self, rule: pii.Rule, text: str, scope: str, places: list[int] | None) -> str:
         parts: list[str] = []
+        moved: list[int] = []
         done = 0
         for match in rule.pattern.finditer(text):
             start, _ = pii.span_of(match)
             length = rule.accept(text, match)
             if length and start >= done:
                 value = text[start : start + length]
-                parts += [text[done:start], self._placeholder(rule.kind, value, scope)]
+                placeholder = self._placeholder(rule.kind, value, scope)
+                parts += [text[done:start], placeholder]
+                if places is not None:
+                    moved += [*places[done:start], *[places[start]] * len(placeholder)]
                 done = start + length
         if not parts:
             return text
         parts.append(text[done:])
+        if places is not None:
+            places[:] = [*moved, *places[done:]]
         return "".join(parts)
 
 

@@ -148,6 +148,9 @@ class Settings(BaseSettings):
     )
     api_rate_per_minute: int = Field(6000, ge=1, description="Requests per token and minute; above it: 429.")
     api_browser_origins: str = Field("", description="Origins, comma-separated, whose pages may send feedback.")
+    api_memory: Path | None = Field(
+        None, description="Folder or JSONL file that `memory_refs` of a check name entries of; unset = none resolves."
+    )
     redaction_key: SecretStr | None = Field(
         None,
         description="The apps' key, for placeholders that `serve` writes. Unset: from each app's name.",

@@ -148,3 +148,18 @@ def test_luhn_and_digits() -> None:
     assert pii.luhn("4111111111111111")
     assert not pii.luhn("4111111111111112")
     assert pii.digits_of("٣4-5") == "45"
+
+
+def test_every_character_of_the_result_knows_where_it_came_from() -> None:
+    redactor = Redactor(b"key")
+    text = "Ask jan@example.com, or call +48 601 234 567. " * 300 + "The end."
+    clean, origin = redactor.mapped(text, "scope")
+    assert clean == redactor.redact(text, "scope")
+    assert origin is not None
+    assert len(origin) == len(clean) + 1
+    assert origin == sorted(origin)
+    for at in (0, clean.index("or call"), clean.index("The end.")):
+        assert text[origin[at] :].startswith(clean[at : at + 4])
+    end = clean.index(">") + 1
+    assert text[origin[clean.index("<")] : origin[end]] == "jan@example.com"
+    assert redactor.mapped("nothing here", "scope") == ("nothing here", None)

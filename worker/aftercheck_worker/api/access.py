@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from aftercheck_worker.api import limits
 from aftercheck_worker.api.problem import Problem
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.tokens import Scope, Token
@@ -31,7 +30,7 @@ def needs(scope: Scope) -> Callable[[Request, Credentials], Token]:
             if not found.allows(scope):
                 raise Problem(403, "scope", f"the token has no scope {scope}")
             token = found
-        limits.spend(state.stream, token.tenant, token.id, state.settings.api_rate_per_minute)
+        state.limiter.spend(state.stream, token.tenant, token.id)
         return token
 
     return caller

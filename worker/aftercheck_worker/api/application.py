@@ -33,6 +33,7 @@ def create(state: State) -> FastAPI:
         try:
             yield
         finally:
+            await state.leave()
             state.close()
 
     app = FastAPI(title="aftercheck", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)

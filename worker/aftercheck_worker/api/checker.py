@@ -7,8 +7,9 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypeVar
 
 from aftercheck_schemas import Evaluation, Interaction
 from aftercheck_worker import pipeline
@@ -16,6 +17,7 @@ from aftercheck_worker.api.problem import Problem, unavailable
 from aftercheck_worker.evaluators import Evaluator
 
 logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 SMOOTHING: Final = 0.2
 """Weight of the newest check in the mean of seconds per check."""
@@ -95,6 +97,10 @@ class Checker:
             logger.error("the verifier failed: %s", type(error).__name__, extra={"action": "check_failed"})
             raise unavailable(f"the verifier failed ({type(error).__name__})") from error
         return found
+
+    async def elsewhere(self, work: Callable[[], _T]) -> _T:
+        """Run work that uses the evaluator on its thread, after the checks that wait."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
         """Stop the thread after the check that it runs."""

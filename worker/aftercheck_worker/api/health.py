@@ -6,14 +6,14 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Counter, Histogram, generate_latest
 from redis import RedisError
 
+from aftercheck_worker.api.metering import registry
 from aftercheck_worker.api.problem import Problem
 from aftercheck_worker.api.state import state_of
 
 router: Final = APIRouter()
-registry: Final = CollectorRegistry()
 REQUESTS: Final = Counter(
     "aftercheck_api_requests_total", "Requests by route and status.", ["route", "status"], registry=registry
 )

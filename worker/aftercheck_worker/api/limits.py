@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from redis import RedisError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftercheck_worker.api.problem import Problem
-from aftercheck_worker.api.stream import Stream
 
 BODY_BYTES: Final = 1024 * 1024
 OTLP_BYTES: Final = 8 * 1024 * 1024
@@ -94,36 +92,3 @@ def _name(host: str) -> str:
 
 def _answer(status: int, code: str, detail: str) -> JSONResponse:
     return JSONResponse({"error": code, "detail": detail}, status, headers={"Connection": "close"})
-
-
-BUCKET_LUA: Final = """
-local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
-local t = redis.call('TIME')
-local now = t[1] + t[2] / 1000000
-local held = redis.call('HMGET', KEYS[1], 'n', 't')
-local level = math.min(burst, (tonumber(held[1]) or burst) + (now - (tonumber(held[2]) or now)) * rate)
-local ok = 0
-if level >= 1 then level, ok = level - 1, 1 end
-redis.call('HSET', KEYS[1], 'n', tostring(level), 't', string.format('%.6f', now))
-redis.call('EXPIRE', KEYS[1], 120)
-return {ok, tostring(level)}
-"""
-"""Token bucket; a table because a float in a Lua reply would be cut to an integer."""
-
-
-def spend(stream: Stream, tenant: str, name: str, per_minute: int) -> None:
-    """Take one request from a token's bucket; a Redis that is down limits nobody.
-
-    Raises:
-        Problem: 429 with Retry-After.
-    """
-    key = f"aftercheck:{{{tenant}}}:rate:{name}"
-    burst = max(1, per_minute // 6)
-    try:
-        ok, _ = stream.run(BUCKET_LUA, [key], [repr(per_minute / 60), str(burst)])
-    except RedisError:
-        return
-    if not ok:
-        wait = str(max(1, round(60 / per_minute)))
-        headers = {"Retry-After": wait, "RateLimit-Limit": str(per_minute), "RateLimit-Remaining": "0"}
-        raise Problem(429, "rate_limited", f"more than {per_minute} requests a minute; wait {wait} s", headers)

@@ -22,8 +22,12 @@ def slimmer(settings: Settings, app: str, scope: str, chars: int = TEXT_CHARS) -
         scope: trace id, so that placeholders do not link traces.
         chars: a longer text is cut, after redaction.
     """
-    key = settings.redaction_key.get_secret_value() if settings.redaction_key is not None else ""
-    return Slimmer(_redactor(key, app), scope, chars)
+    return Slimmer(redactor(settings, app), scope, chars)
+
+
+def redactor(settings: Settings, app: str) -> Redactor:
+    """The redactor of one app."""
+    return _redactor(settings.redaction_key.get_secret_value() if settings.redaction_key is not None else "", app)
 
 
 @lru_cache(maxsize=256)

@@ -11,11 +11,16 @@ from fastapi import Request
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from aftercheck_worker import knowledge
 from aftercheck_worker.api.checker import Checker
+from aftercheck_worker.api.limiter import Limiter
 from aftercheck_worker.api.problem import unavailable
+from aftercheck_worker.api.recorder import Recorder
+from aftercheck_worker.api.second_opinion import SecondOpinion
 from aftercheck_worker.api.stream import Stream
 from aftercheck_worker.api.tokens import TokenBook
 from aftercheck_worker.settings import Settings
+from aftercheck_worker.stages.retrieval import EvidenceSource
 from aftercheck_worker.storage import database
 
 POOL: Final = 8
@@ -30,12 +35,22 @@ class State:
         settings: with both URLs.
         checker: runs the evaluator.
         tokens: who may call.
+
+    Raises:
+        ConfigurationError: the judge's settings cannot be used.
+        InputError: the memory that checks refer to cannot be read.
     """
 
     def __init__(self, settings: Settings, checker: Checker, tokens: TokenBook) -> None:
         if settings.database_url is None or settings.redis_url is None:
             raise ValueError("State needs both URLs")
         self.settings, self.checker, self.tokens = settings, checker, tokens
+        self.memory: EvidenceSource | None = (
+            None if settings.api_memory is None else knowledge.load(settings.api_memory)
+        )
+        self.judge = SecondOpinion(settings, checker)
+        self.recorder = Recorder(settings.database_url.get_secret_value(), checker.evaluator)
+        self.limiter = Limiter(settings.api_rate_per_minute)
         self.stream = Stream(
             settings.redis_url.get_secret_value(),
             max_entries=settings.stream_max_entries,
@@ -58,9 +73,15 @@ class State:
     def open(self) -> None:
         """Start the pool; connects to nothing yet."""
         self._pool.open()
+        self.recorder.open()
+
+    async def leave(self) -> None:
+        """Close what belongs to the event loop."""
+        await self.judge.close()
 
     def close(self) -> None:
-        """Close everything."""
+        """Close everything else; checks that were answered are written first."""
+        self.recorder.close()
         self._pool.close(timeout=5)
         self.stream.close()
         self.checker.close()

@@ -52,6 +52,10 @@ class EvidenceSource(Protocol):
         """Return up to `limit` passages of kind `knowledge_base`, best first."""
         ...
 
+    def lookup(self, source_id: str) -> Passage | None:
+        """Return the passage of an id, None when there is none."""
+        ...
+
 
 class Piece(msgspec.Struct, frozen=True):
     """One unit inside a window: `source` is its index in the pool, offsets count in that source's text."""
@@ -316,6 +320,7 @@ class PassageStore:
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._passages = tuple(passages)
+        self._by_id = {passage.source_id: passage for passage in reversed(self._passages)}
         self._index = Index(self._passages)
 
     def search(self, query: str, limit: int) -> Sequence[Passage]:
@@ -326,3 +331,7 @@ class PassageStore:
         return [
             msgspec.structs.replace(self._passages[place], kind="knowledge_base") for place in list(places)[:limit]
         ]
+
+    def lookup(self, source_id: str) -> Passage | None:
+        """Return the first passage of that id; its kind is what it was stored as."""
+        return self._by_id.get(source_id)
