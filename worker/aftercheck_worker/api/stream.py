@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import redis
@@ -53,6 +53,27 @@ class Stream:
             pipe.eval(ADMIT_LUA, 2, stream_key(tenant), bytes_key(tenant), *self._limits, size, *fields)
         if any(answer == b"full" for answer in cast("list[object]", pipe.execute())):
             raise StreamFull
+
+    def again(self, tenant: str, fields: Mapping[str, str], payload: bytes) -> None:
+        """Put an entry back that was taken off as a dead letter.
+
+        Raises:
+            StreamFull: it was refused.
+            redis.RedisError: Redis does not answer.
+        """
+        flat: list[str | bytes] = [word for pair in fields.items() for word in pair]
+        flat += ["p", payload] if payload else []
+        keys = (stream_key(tenant), bytes_key(tenant))
+        if self._client.eval(ADMIT_LUA, 2, *keys, *self._limits, str(len(payload)), *flat) == b"full":
+            raise StreamFull
+
+    def length(self, tenant: str) -> int:
+        """Entries that nobody has read to the end.
+
+        Raises:
+            redis.RedisError: Redis does not answer.
+        """
+        return int(self._client.xlen(stream_key(tenant)))
 
     def run(self, lua: str, keys: Sequence[str], arguments: Sequence[str]) -> list[Any]:
         """Run a script that returns an array.

@@ -97,6 +97,12 @@ def find(
     ]
 
 
+def get(connection: psycopg.Connection[TupleRow], tenant: str, number: int) -> DeadLetter | None:
+    """One dead letter of a tenant, open or closed."""
+    row = connection.execute(_SELECT + " WHERE tenant = %s AND id = %s", (tenant, number)).fetchone()
+    return None if row is None else _read(row)
+
+
 def of_trace(connection: psycopg.Connection[TupleRow], tenant: str, trace_id: str) -> list[DeadLetter]:
     """Dead letters of one trace, oldest first."""
     found = connection.execute(_SELECT + " WHERE tenant = %s AND trace_id = %s ORDER BY id", (tenant, trace_id))

@@ -46,14 +46,6 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     oldest_seconds: float
 
 
-class Total(msgspec.Struct, frozen=True, kw_only=True):
-    """A counter of the funnel."""
-
-    metric: str
-    key: str
-    value: float
-
-
 _LINE: Final = """
 SELECT evaluation_id, day, trace_id, span_id, app, model, outcome, faithfulness, hallucinated, flagged, critical,
        risk, action, claims, quality, evaluator_version, origin, finalised_at,
@@ -118,16 +110,6 @@ def unfinished(connection: Connection, tenant: str) -> list[Open]:
     GROUP BY state ORDER BY state
     """
     return _read(connection, Open, statement, {"tenant": tenant})
-
-
-def funnel(connection: Connection, tenant: str) -> list[Total]:
-    """The raw counters of the way of a trace, in the order in which it goes."""
-    metrics = ["dropped", "rejected", "sampled", "unsampled", "states", "not_assessable", "failed", "answers_raw"]
-    statement = """
-    SELECT metric, key, sum(value) AS value FROM total WHERE tenant = %(tenant)s AND metric = ANY(%(metrics)s)
-    GROUP BY metric, key ORDER BY array_position(%(metrics)s, metric), key
-    """
-    return _read(connection, Total, statement, {"tenant": tenant, "metrics": metrics})
 
 
 def _read(connection: Connection, kind: type[_S], statement: str, values: Mapping[str, object]) -> list[_S]:

@@ -8,12 +8,14 @@ from typing import Annotated, Final
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from redis import RedisError
 
 from aftercheck_worker import feedback as analytics
+from aftercheck_worker import funnel
 from aftercheck_worker.api.state import state_of
 from aftercheck_worker.api.ui import answer, links, view
 from aftercheck_worker.api.ui.session import Viewing
-from aftercheck_worker.storage import audit, dead_letters, evaluator, explain, incident, thumbs
+from aftercheck_worker.storage import audit, dead_letters, evaluator, explain, incident, thumbs, totals
 from aftercheck_worker.storage import pages as store
 
 router: Final = APIRouter()
@@ -128,12 +130,28 @@ def disagreements(request: Request, who: Viewing) -> HTMLResponse:
 
 
 @router.get("/ui/health")
-def health(request: Request, who: Viewing) -> HTMLResponse:
-    """Show the funnel."""
-    with state_of(request).postgres() as connection:
-        funnel = store.funnel(connection, who.token.tenant)
-        waiting = store.unfinished(connection, who.token.tenant)
-    return view.page("health.html", title="Health", who=who, funnel=funnel, waiting=waiting)
+def health(request: Request, who: Viewing, app: Word = "") -> HTMLResponse:
+    """Show where traces went: what flies, the funnel, and why there may be no verdict (U32)."""
+    state, tenant = state_of(request), who.token.tenant
+    with state.postgres() as connection:
+        waiting = store.unfinished(connection, tenant)
+        rows = totals.read(connection, tenant)
+    try:
+        queued = state.stream.length(tenant)
+    except RedisError:
+        queued = None
+    found = funnel.build(rows, {one.state: one.answers for one in waiting} if not app else {}, app=app or None)
+    return view.page(
+        "health.html",
+        title="Health",
+        who=who,
+        app=app,
+        apps=sorted({row.name.app for row in rows if row.name.app}),
+        waiting=waiting,
+        queued=queued,
+        lines=funnel.lines(found),
+        hints=found.hints(waiting=queued or 0),
+    )
 
 
 @router.get("/ui/dlq")
