@@ -1,4 +1,7 @@
-"""How many flips an engine catches and how many twins it keeps. `python -m tests.metamorphic.measure`."""
+"""How many flips a verifier catches and how many twins it keeps.
+
+`python -m tests.metamorphic.measure [--weights] [-v]`: the engine without a model, or with the default weights.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from collections import Counter
 import msgspec
 
 from aftercheck_schemas.interaction import Interaction, Passage
+from aftercheck_worker import evaluators, settings
 from aftercheck_worker.engine import Engine
-from aftercheck_worker.models.base import PairScorer
 from aftercheck_worker.models.containment import ContainmentScorer
 from aftercheck_worker.stages.claims import split
-from aftercheck_worker.stages.verification import Item
+from aftercheck_worker.stages.verification import Item, Verifier
 from aftercheck_worker.text.lexicon import LANGUAGES
 from tests.metamorphic.builder import OPERATORS, Pair, build
 
@@ -45,10 +48,9 @@ def item(passage: str, answer: str) -> Item:
     return Item(interaction=interaction, claims=split(interaction))
 
 
-def measure(scorer: PairScorer, pairs: list[Pair]) -> Result:
-    """Run both claims of every pair through the engine."""
-    engine = Engine(scorer)
-    findings = engine.verify([item(pair.passage, text) for pair in pairs for text in (pair.flip, pair.twin)])
+def measure(verifier: Verifier, pairs: list[Pair]) -> Result:
+    """Run both claims of every pair through a verifier."""
+    findings = verifier.verify([item(pair.passage, text) for pair in pairs for text in (pair.flip, pair.twin)])
     good = [bool(f.verdicts) and all(v.status == "supported" for v in f.verdicts) for f in findings]
     caught, kept = [not g for g in good[::2]], good[1::2]
     size = Counter((p.operator, p.language) for p in pairs)
@@ -70,8 +72,11 @@ def measure(scorer: PairScorer, pairs: list[Pair]) -> Result:
 
 
 def main() -> None:
-    """Print the table for the engine without a model."""
-    result = measure(ContainmentScorer(), build())
+    """Print the table, and with `-v` what was missed."""
+    verifier: Verifier = Engine(ContainmentScorer())
+    if "--weights" in sys.argv:
+        verifier = evaluators.resolve(evaluators.DEFAULT, settings.load({})).verifier
+    result = measure(verifier, build())
     report(f"flips caught {result.caught:.3f}  twins kept {result.kept:.3f}  both {result.both:.3f}")
     for operator in OPERATORS:
         cells = [

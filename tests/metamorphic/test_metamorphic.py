@@ -24,7 +24,7 @@ def test_the_builder_is_even_and_repeatable() -> None:
 
 @pytest.mark.req("R36", "R37")
 def test_flips_and_twins_without_a_model() -> None:
-    result = measure(ContainmentScorer(), build())
+    result = measure(Engine(ContainmentScorer()), build())
     report(f"caught {result.caught:.3f} kept {result.kept:.3f} both {result.both:.3f}")
     assert result.caught >= 0.88
     assert result.kept >= 0.88

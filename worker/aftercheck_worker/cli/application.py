@@ -34,6 +34,7 @@ GROUPS: Final = (
     "sampling",
     "dlq",
     "judge",
+    "models",
     "serve",
     "erase",
     "recheck",

@@ -26,7 +26,8 @@ def restated(claim: str, premise: str) -> str:
     """
     own = _read(claim)
     low = premise.lower()
-    foreign = [value for value in (*own.quantities, *own.moments) if _text(claim, value).lower() not in low]
+    values: list[Quantity | Moment] = [*own.quantities, *own.moments]
+    foreign = [value for value in values if _text(claim, value).lower() not in low]
     if not foreign:
         return claim
     stated = _read(premise)
