@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError
 from redis.retry import Retry
 
-from aftercheck_schemas.wire import ADMIT_LUA, bytes_key, stream_key
+from aftercheck_schemas.wire import ADMIT_LUA, DROPS_LUA, bytes_key, drops_field, drops_key, stream_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +40,8 @@ class RedisSender:
 
     def __init__(self, settings: Settings) -> None:
         self._keys = (stream_key(settings.tenant), bytes_key(settings.tenant))
+        self._drops = drops_key(settings.tenant)
+        self._app = settings.app
         self._caps = (settings.max_stream_entries, settings.max_stream_bytes)
         self._client = redis.Redis.from_url(
             settings.redis_url,
@@ -64,6 +66,17 @@ class RedisSender:
             return self._send_over_fresh_connection(entries)
         except (RedisError, OSError, ValueError) as error:
             self._answered = False
+            raise UnavailableError(_why(error)) from error
+
+    def count_refused(self, reason: str, traces: int) -> None:
+        """Leave word of traces that admission refused, where the exporter sees it. At least once.
+
+        Raises:
+            UnavailableError: no answer, or no memory; try again later.
+        """
+        try:
+            self._client.eval(DROPS_LUA, 1, self._drops, drops_field(self._app, reason), str(traces))
+        except (RedisError, OSError, ValueError) as error:
             raise UnavailableError(_why(error)) from error
 
     def _send_over_fresh_connection(self, entries: Sequence[Entry]) -> list[Outcome]:

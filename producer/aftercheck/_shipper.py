@@ -66,6 +66,8 @@ class Shipper:
         self._writer: EntryWriter | None = None
         self._sender: RedisSender | None = None
         self._breaker: Breaker | None = None
+        self._refused = 0
+        self._refused_breaker: Breaker | None = None
 
     # --- life --------------------------------------------------------------------------------------
 
@@ -169,11 +171,13 @@ class Shipper:
             self._writer = EntryWriter(self._settings)
             self._sender = RedisSender(self._settings)
             self._breaker = Breaker()
+            self._refused_breaker = Breaker()
 
     def _wait(self) -> None:
         """Sleep until the next tick, without end while there is nothing to do; a flush or pressure ends it."""
         wake = self._buffer.wake
-        if not self._pending and not self._outbox and self._buffer.rest() and self._asked <= self._served:
+        idle = not (self._pending or self._outbox or self._refused)
+        if idle and self._buffer.rest() and self._asked <= self._served:
             wake.wait()
             wake.clear()
         if self._asked <= self._served:
@@ -192,6 +196,7 @@ class Shipper:
         self._encode_ready(force)
         self._report_losses()
         self._send(force)
+        self._report_refused(force)
 
     def _collect(self) -> None:
         now = time.monotonic()
@@ -307,6 +312,22 @@ class Shipper:
             self._settle(entry, outcome, epoch)
         return True
 
+    def _report_refused(self, force: bool) -> None:
+        """Count refused traces in Redis, so that a full stream shows outside of this process. Best effort."""
+        from aftercheck._sender import UnavailableError
+
+        assert self._sender is not None  # noqa: S101
+        assert self._refused_breaker is not None  # noqa: S101
+        if not self._refused or not (force or self._refused_breaker.allows()):
+            return
+        try:
+            self._sender.count_refused("redis_full", self._refused)
+        except UnavailableError:
+            self._refused_breaker.failed()
+        else:
+            self._refused = 0
+            self._refused_breaker.succeeded()
+
     def _next_batch(self, most: int) -> list[Entry]:
         batch: list[Entry] = []
         size = 0
@@ -326,7 +347,9 @@ class Shipper:
         warn_once("the stream in Redis is full, so traces are dropped (redis_full); start more intakes")
         if entry.feedback:
             self._buffer.settle_feedback(entry.held, "redis_full", epoch)
-        elif entry.spans:
+            return
+        self._refused += 1
+        if entry.spans:
             self._buffer.settle_lost(entry.trace_id, entry.spans, entry.held, "redis_full", epoch)
 
 

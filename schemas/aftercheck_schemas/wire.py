@@ -79,6 +79,22 @@ def bytes_key(tenant: str = "default") -> str:
     return f"aftercheck:{{{tenant}}}:stream:bytes"
 
 
+def drops_key(tenant: str = "default") -> str:
+    """Name of the hash of traces that admission refused: `drops_field` by how many. It only grows."""
+    return f"aftercheck:{{{tenant}}}:drops"
+
+
+def drops_field(app: str, reason: str) -> str:
+    """Name of one counter in the hash of refused traces; an app may have any name."""
+    return f"{app}\x1f{reason}"
+
+
+DROPS_LUA: Final = """
+if redis.call('HLEN', KEYS[1]) >= 1000 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+return redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2])
+"""
+"""Count refused traces: KEYS hash; ARGV field, number. Bounded, since an app may invent names."""
+
 ADMIT_LUA: Final = """
 local max_len, max_bytes, size = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 if redis.call('XLEN', KEYS[1]) >= max_len then return 'full' end

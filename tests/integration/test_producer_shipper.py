@@ -18,6 +18,7 @@ from aftercheck._buffer import SpanBuffer
 from aftercheck._processor import Processor
 from aftercheck._shipper import Shipper
 from aftercheck_schemas import EntryHeader, decode_entry, stream_key
+from aftercheck_schemas.wire import drops_field, drops_key
 
 pytestmark = pytest.mark.integration
 
@@ -112,6 +113,25 @@ def test_full_streams_refuse_spans_and_feedback(server: redis.Redis, redis_url: 
     assert result.dropped == {"redis_full": 2}
     assert headers(server) == []
     assert client.balanced()
+    told = {drops_field("demo", "redis_full").encode(): b"1"}  # a feedback is no trace
+    assert server.hgetall(drops_key()) == told
+    client.call()
+    client.shipper.report(10)
+    assert server.hgetall(drops_key()) == dict.fromkeys(told, b"2")
+    client.processor.shutdown()
+
+
+@pytest.mark.req("P4", "F08")
+def test_the_count_of_refused_traces_waits_for_a_redis_that_takes_it(server: redis.Redis, redis_url: str) -> None:
+    client = Client(redis_url, max_stream_bytes=10)
+    server.set(drops_key(), "in the way")  # a wrong type, so that counting fails and nothing else
+    client.call()
+    assert client.shipper.report(10).dropped == {"redis_full": 1}
+    server.delete(drops_key())
+    client.shipper.flush(10)
+    client.call()
+    client.shipper.flush(10)
+    assert server.hgetall(drops_key()) == {drops_field("demo", "redis_full").encode(): b"2"}
     client.processor.shutdown()
 
 

@@ -238,3 +238,17 @@ def test_judged_means_keep_criterion_and_method_apart() -> None:
     assert value(text, "aftercheck_groundedness_ratio", method="encoder") == 0.75
     assert value(text, "aftercheck_judged_window_evaluations", criterion="groundedness", method="judge") == 4
     assert "aftercheck_context_relevance_ratio" not in text
+
+
+@pytest.mark.req("R26", "P4")
+def test_traces_that_a_full_stream_refused_show_without_intake_and_without_postgres() -> None:
+    queues = QueueReading(refused={("shop", "redis_full"): 7})
+    labels = {"app": "shop", "origin": "production"}
+    alone = scrape(reading(None, queues))
+    assert value(alone, "aftercheck_traces_dropped_total", **labels, reason="redis_full") == 7
+    store = StoreReading(
+        totals=(total(totals.DROPPED, 3, app="shop", evaluator="", model="", prompt_version="", key="buffer_full"),)
+    )
+    both = scrape(reading(store, queues))
+    assert value(both, "aftercheck_traces_dropped_total", **labels, reason="redis_full") == 7
+    assert value(both, "aftercheck_traces_dropped_total", **labels, reason="buffer_full") == 3

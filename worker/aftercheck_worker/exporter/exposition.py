@@ -45,8 +45,8 @@ class ReadingCollector(Collector):
 
     def show(self, reading: Reading) -> None:
         """Make `reading` the one that is collected."""
-        if reading.store is not None:
-            self._limits.admit((_base(total), 1.0) for total in reading.store.totals)
+        counted = (*(reading.store.totals if reading.store is not None else ()), *_refused(reading))
+        self._limits.admit((_base(total), 1.0) for total in counted)
         self._reading = reading
 
     def collect(self) -> Iterator[Family]:
@@ -56,10 +56,22 @@ class ReadingCollector(Collector):
             return
         yield from _exporter(reading)
         if reading.store is not None:
-            yield from _totals(reading.store, self._limits)
+            yield from _totals(reading.store, _refused(reading), self._limits)
             yield from _store_gauges(reading.store, self._limits)
+        else:  # a full stream and a Postgres that is away come together: its drops are shown all the same
+            yield from _totals(StoreReading(), _refused(reading), self._limits)
         if reading.queues is not None:
             yield from _queue_gauges(reading.queues)
+
+
+def _refused(reading: Reading) -> tuple[Total, ...]:
+    """Traces that the full stream refused; senders count them in Redis, where no intake is needed to see them."""
+    counted = reading.queues.refused if reading.queues is not None else {}
+    blank = {"environment": "", "model": "", "prompt_version": "", "evaluator": "", "origin": "production"}
+    return tuple(
+        Total(metric=totals.DROPPED, app=app, key=reason, value=float(number), **blank)
+        for (app, reason), number in sorted(counted.items())
+    )
 
 
 def render(collector: ReadingCollector) -> bytes:
@@ -73,10 +85,10 @@ def _base(total: Total) -> Labels:
     return tuple(scrub(str(getattr(total, name))) for name in BASE)
 
 
-def _totals(store: StoreReading, limits: LabelSets) -> Iterator[Family]:
+def _totals(store: StoreReading, refused: Sequence[Total], limits: LabelSets) -> Iterator[Family]:
     quality = {info.name: info.quality for info in store.evaluators}
     stored: dict[str, list[Total]] = {}
-    for total in store.totals:
+    for total in (*store.totals, *refused):
         stored.setdefault(total.metric, []).append(total)
     for metric in metrics.FROM_TOTALS:
         parts = [_summed(metric, stored.get(name, ()), limits, quality) for name in metric.stored]

@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from aftercheck_schemas.wire import stream_key
+from aftercheck_schemas.wire import drops_key, stream_key
 from aftercheck_worker.exporter.reading import Queue, QueueReading
 
 CELERY_QUEUES: Final = ("check.high", "check.shadow", "judge")
@@ -79,7 +79,8 @@ class Reader:
         pipe.zrange(due, 0, 0, withscores=True)
         pipe.zrange(cold, 0, 0, withscores=True)
         pipe.lrange(canaries_key(self._tenant), 0, -1)
-        length, first, overdue, traces, earliest, coldest, outcomes = pipe.execute()
+        pipe.hgetall(drops_key(self._tenant))
+        length, first, overdue, traces, earliest, coldest, outcomes, refused = pipe.execute()
         lists = self._celery()
         queues = (
             Queue(name="stream", depth=int(length), oldest=_stream_age(first, now)),
@@ -88,7 +89,11 @@ class Reader:
         )
         mark = (_read_so_far(self._redis, stream), str(traces), str(sorted(lists.items())))
         return QueueReading(
-            queues=queues, mark=mark, cold_horizon=_age(coldest, now), canaries=tuple(one == b"1" for one in outcomes)
+            queues=queues,
+            mark=mark,
+            cold_horizon=_age(coldest, now),
+            canaries=tuple(one == b"1" for one in outcomes),
+            refused=_refused(refused),
         )
 
     def _celery(self) -> dict[str, int]:
@@ -96,6 +101,14 @@ class Reader:
         for name in CELERY_QUEUES:
             pipe.llen(name)
         return dict(zip(CELERY_QUEUES, cast("list[int]", pipe.execute()), strict=True))
+
+
+def _refused(counted: dict[bytes, bytes]) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for field, number in counted.items():
+        app, _, reason = field.decode("utf-8", "replace").rpartition("\x1f")
+        found[app, reason] = int(number)
+    return found
 
 
 def _stream_age(first: list[tuple[bytes, object]], now: float) -> float | None:

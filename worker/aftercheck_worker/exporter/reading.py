@@ -143,12 +143,14 @@ class QueueReading(msgspec.Struct, frozen=True, kw_only=True):
         mark: changes whenever intake reads an entry or a worker takes a message.
         cold_horizon: age in seconds of the oldest unsampled trace that is still kept, None when none is.
         canaries: outcomes of the judge's newest canaries, True = right.
+        refused: traces that a full stream refused, by app and reason, since the hash began.
     """
 
     queues: tuple[Queue, ...] = ()
     mark: tuple[str, ...] = ()
     cold_horizon: float | None = None
     canaries: tuple[bool, ...] = ()
+    refused: dict[tuple[str, str], int] = {}
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
