@@ -9,6 +9,7 @@ import pytest
 from aftercheck_worker import settings
 from aftercheck_worker.errors import ConfigurationError, ModelRefused
 from aftercheck_worker.judge.back_end import Probing, build
+from aftercheck_worker.models import lock
 from aftercheck_worker.models.anthropic_messages import AnthropicMessages
 from aftercheck_worker.models.openai_compatible import OpenAICompatible
 
@@ -54,11 +55,19 @@ def test_what_is_no_url_is_refused(url: str) -> None:
 
 
 @pytest.mark.req("S29")
-def test_a_local_folder_is_checked_first(tmp_path: Path) -> None:
+def test_a_local_folder_has_to_be_pinned_and_is_checked_first(tmp_path: Path) -> None:
     folder = tmp_path / "a model"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
-    (folder / "pytorch_model.bin").write_bytes(b"x")
-
-    with pytest.raises(ModelRefused, match="may carry code"):
+    (folder / "model.safetensors").write_bytes(b"\x08" + b"\x00" * 7 + b"{}      ")
+    with pytest.raises(ModelRefused, match=r"not in models\.lock"):
         build(named(folder.as_uri()))
+
+    lock.write(tmp_path / "own.lock", lock.pin(folder, name="a model", revision="r1", kind="causal"))
+    (folder / "pytorch_model.bin").write_bytes(b"x")
+    with pytest.raises(ModelRefused, match="may carry code"):
+        build(named(folder.as_uri(), AFTERCHECK_MODELS_LOCK=str(tmp_path / "own.lock")))
+    (folder / "pytorch_model.bin").unlink()
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ModelRefused, match="not the released file"):
+        build(named(folder.as_uri(), AFTERCHECK_MODELS_LOCK=str(tmp_path / "own.lock")))

@@ -11,7 +11,11 @@ import pytest
 from aftercheck_worker.errors import ModelRefused
 from aftercheck_worker.models.safe_folder import checked
 
-FILES = {"config.json": b'{"model_type": "gpt2"}', "model.safetensors": b"weights", "tokenizer.json": b"{}"}
+FILES = {
+    "config.json": b'{"model_type": "gpt2"}',
+    "model.safetensors": b"\x08" + b"\x00" * 7 + b"{}      ",
+    "tokenizer.json": b"{}",
+}
 PINNED = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
 
 
@@ -56,7 +60,7 @@ def test_remote_code_is_refused(folder: Path, name: str) -> None:
 
 @pytest.mark.req("S29")
 def test_other_bytes_a_missing_file_and_an_unknown_one_are_refused(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"altered")
+    (folder / "model.safetensors").write_bytes(FILES["model.safetensors"] + b"x")
     with pytest.raises(ModelRefused, match="not the released file"):
         checked(folder, PINNED)
     (folder / "model.safetensors").write_bytes(FILES["model.safetensors"])
@@ -72,9 +76,6 @@ def test_other_bytes_a_missing_file_and_an_unknown_one_are_refused(folder: Path)
 def test_what_is_no_model_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelRefused, match=r"no config\.json"):
         checked(tmp_path)
-    (folder / "tokenizer.json").write_bytes(b"{")
-    with pytest.raises(ModelRefused, match="unreadable"):
-        checked(folder)
     (folder / "tokenizer.json").unlink()
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelRefused, match="no safetensors"):

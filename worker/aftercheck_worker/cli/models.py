@@ -15,7 +15,7 @@ from aftercheck_worker.errors import UsageError
 from aftercheck_worker.models import lock
 from aftercheck_worker.models.store import Store
 
-KINDS: dict[str, lock.Kind] = {"pair": "pair", "token": "token", "encoder": "encoder"}
+KINDS: dict[str, lock.Kind] = {"pair": "pair", "token": "token", "encoder": "encoder", "causal": "causal"}
 
 
 def store() -> Store:
@@ -86,7 +86,7 @@ def register(app: typer.Typer) -> None:
         folder: Annotated[Path, typer.Argument(help="A model folder that you trust as it is now.")],
         revision: Annotated[str, typer.Option(help="Commit or version of its publisher.")],
         name: Annotated[str | None, typer.Option(help="The folder's name by default.")] = None,
-        kind: Annotated[str, typer.Option(help="pair, token or encoder.")] = "pair",
+        kind: Annotated[str, typer.Option(help="pair, token, encoder or causal.")] = "pair",
         licence: Annotated[str, typer.Option(help="SPDX id of the weights.")] = "",
         origin: Annotated[str, typer.Option(help="Where it is published.")] = "",
         into: Annotated[Path | None, typer.Option("--into", help="Lock file to write to; stdout by default.")] = None,

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.models import lock
 from aftercheck_worker.models.anthropic_messages import AnthropicMessages
 from aftercheck_worker.models.base import Completion, Generator, ModelInfo
 from aftercheck_worker.models.endpoint import Endpoint, probed
@@ -87,7 +88,7 @@ def build(settings: Settings) -> Generator | None:
 
     Raises:
         ConfigurationError: the URL is none, or a local model cannot run here.
-        ModelRefused: the folder of a local model may carry code.
+        ModelRefused: a local model is not in models.lock, is not what it says, or may carry code.
     """
     if settings.judge_url is None:
         return None
@@ -127,6 +128,8 @@ def _local(settings: Settings, folder: Path) -> Generator:
     # Imported here: torch costs seconds, and only this back end needs it.
     from aftercheck_worker.models.transformers_local import Limits, TransformersGenerator
 
+    model = lock.read(settings.models_lock).find(folder.name)
+    pinned = {name: file.sha256 for name, file in model.files.items()}
     mode = "json_schema" if settings.judge_mode == "auto" else settings.judge_mode
     limits = Limits(total=settings.judge_call_seconds, mode=mode, batch=min(settings.judge_concurrency, 8))
-    return TransformersGenerator(folder, limits=limits)
+    return TransformersGenerator(folder, revision=model.revision, pinned=pinned, limits=limits)

@@ -17,7 +17,7 @@ from aftercheck_worker.errors import ModelRefused
 from aftercheck_worker.models.safety import refuse_unsafe
 
 SHIPPED: Final = Path(__file__).with_name("models.lock")
-Kind = Literal["pair", "token", "encoder"]
+Kind = Literal["pair", "token", "encoder", "causal"]
 Format = Literal["onnx", "safetensors"]
 _READ: Final = 1 << 20
 
@@ -34,7 +34,7 @@ class LockedModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Attributes:
         name, revision: identity; both are part of `evaluator_version`.
-        kind: `pair` (premise, claim), `token` (unsupported spans) or `encoder`.
+        kind: `pair` (premise, claim), `token` (unsupported spans), `encoder` or `causal` (a local judge).
         format: of the weights; decides the back end.
         licence: SPDX id of the weights.
         origin: where its author publishes it, for humans; nothing is fetched from there by itself.

@@ -12,7 +12,8 @@ import msgspec
 
 from aftercheck_worker.errors import ModelRefused
 
-ALLOWED: Final = frozenset({".onnx", ".safetensors", ".json", ".md", ".txt"})
+ALLOWED: Final = frozenset({".onnx", ".safetensors", ".json", ".jinja", ".md", ".txt"})
+"""`.jinja` is a chat template; transformers renders it in a sandbox."""
 MAX_JSON: Final = 64 * 1024 * 1024
 _PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """First bytes of torch.save (a zip) and of pickle protocols 2 to 5."""
