@@ -37,7 +37,7 @@ def reply(question: Question, found: Evaluation) -> CheckReply:
         evaluator_version=found.evaluator_version,
         quality=found.quality,
         unresolved=question.unresolved,
-        failures=[failure.reason for failure in found.failures],
+        failures=list(dict.fromkeys(failure.reason for failure in found.failures)),
     )
 
 

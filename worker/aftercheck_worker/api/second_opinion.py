@@ -43,8 +43,10 @@ class SecondOpinion:
 
     def __init__(self, settings: Settings, checker: Checker) -> None:
         self._settings, self._checker = settings, checker
-        generator = back_end.build(settings)
-        self._generator = None if generator is None else Guarded(generator, _budget(settings))
+        generator, url = back_end.build(settings), settings.redis_url
+        self._redis = budget.client(url.get_secret_value()) if generator is not None and url is not None else None
+        purse = None if self._redis is None else budget.Budget(self._redis, settings.tenant, _limits(settings))
+        self._generator = None if generator is None else Guarded(generator, purse)
         self._judge = None if self._generator is None else Judge(self._generator)
 
     async def judge(self, interaction: Interaction, before: Evaluation) -> Opinion:
@@ -91,18 +93,17 @@ class SecondOpinion:
         """Close the connections of judge and budget."""
         if self._generator is not None:
             await self._generator.close()
+        if self._redis is not None:
+            await self._redis.aclose()
 
 
-def _budget(settings: Settings) -> budget.Budget | None:
-    if settings.redis_url is None:
-        return None
-    limits = budget.Limits(
+def _limits(settings: Settings) -> budget.Limits:
+    return budget.Limits(
         tokens=settings.judge_tokens_per_day,
         dollars=settings.judge_dollars_per_day,
         prompt_price=settings.judge_prompt_price,
         completion_price=settings.judge_completion_price,
     )
-    return budget.Budget(budget.client(settings.redis_url.get_secret_value()), settings.tenant, limits)
 
 
 def _failed(before: Evaluation, reason: str, detail: str, decides: frozenset[str]) -> Opinion:
