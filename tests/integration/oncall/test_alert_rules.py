@@ -106,6 +106,14 @@ def test_one_session_counts_as_one_answer(tmp_path: Path) -> None:
     promtool.check(tmp_path, series | wide, [("10m", "FaithfulnessLow", False)])
 
 
+@pytest.mark.req("R27")
+def test_the_minimum_counts_independent_answers(tmp_path: Path) -> None:
+    series = UP | faithfulness((0.5, 0.2, 200))  # sixty in ten minutes, low beyond any doubt
+    for effect, fires in ((1.2, True), (4, False)):
+        effects = quality("faithfulness_design_effect", f"{effect}x200")
+        promtool.check(tmp_path, series | effects, [("10m", "FaithfulnessLow", fires)])
+
+
 @pytest.mark.req("R53")
 def test_two_exporters_count_once(tmp_path: Path) -> None:
     one = faithfulness((0.15, 0.2, 100))  # nine answers in five minutes

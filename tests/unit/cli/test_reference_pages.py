@@ -21,7 +21,7 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.req("U20", "U21")
-@pytest.mark.parametrize("name", ["cli.md", "metrics.md", "settings.md"])
+@pytest.mark.parametrize("name", ["cli.md", "false-pages.md", "metrics.md", "settings.md"])
 def test_the_reference_is_what_the_code_says(name: str) -> None:
     expected = generator().pages()[name]
 

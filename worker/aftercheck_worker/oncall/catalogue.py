@@ -29,7 +29,7 @@ QUALITY: Final = (
         dashboard="aftercheck-quality",
         summary="Answers of {{ $labels.app }} are less faithful than 0.8, beyond doubt",
         description="The upper bound of mean faithfulness is {{ $value | printf `%.2f` }}: mean + 3 standard errors,"
-        " over 5 or 30 minutes and at least 20 evaluated answers.",
+        " over 5 or 30 minutes and at least 20 independent answers.",
         meaning="The mean share of supported claims is below 0.8, and chance does not explain it.",
         causes=(
             "a new prompt, model or retrieval revision",

@@ -15,7 +15,8 @@ from aftercheck_worker.oncall.rule import Recording
 THRESHOLD: Final = 0.8
 Z: Final = 3.0
 MINIMUM: Final = 20
-"""Answers that a window must hold before anything is said of it."""
+"""Answers that a window must hold before anything is said of it, counted as independent ones: with 20 alike answers
+of four sessions the page came to a healthy service eleven times in 30 days (benchmarks/alert_false_pages.py)."""
 HOLD_SECONDS: Final = 30
 KEEP_SECONDS: Final = 120
 WINDOWS: Final = {"5m": 300, "30m": 1800}
@@ -31,9 +32,10 @@ def summed(metric: str, window: str, by: str = BY, select: str = "") -> str:
 
 
 def recordings(window: str) -> tuple[Recording, ...]:
-    """Count, mean, variance of the mean, and upper bound over one window.
+    """Count, independent count, mean, variance of the mean, and upper bound over one window.
 
-    The mean is weighted by 1/sampling probability; the count is of answers really evaluated (R53).
+    The mean is weighted by 1/sampling probability; the count is of answers really evaluated (R53). The independent
+    count is that of as many unrelated answers as would tell as much: the count over the design effect.
     """
     name = f"aftercheck:faithfulness_{{}}:{window}"
     count, mean = name.format("count"), name.format("mean")
@@ -41,10 +43,12 @@ def recordings(window: str) -> tuple[Recording, ...]:
     square = f"{summed('aftercheck_faithfulness_sumsq_total', window)} / {weighted}"
     # A variance needs two answers; rounding may leave a hair below 0 where all answers are equal.
     spread = f"clamp_min({square} - {mean} ^ 2, 0) / clamp_min({count} - 1, 1)"
-    effect = f'max by ({BY}) (aftercheck_faithfulness_design_effect{{quality="standard"}})'
-    widened = f"({spread}) * ({effect} or {count} ^ 0)"
+    known = f'max by ({BY}) (aftercheck_faithfulness_design_effect{{quality="standard"}})'
+    effect = f"({known} or {count} ^ 0)"
+    widened = f"({spread}) * {effect}"
     return (
         Recording(record=count, expr=f"{summed('aftercheck_faithfulness_raw_count', window)} > 0"),
+        Recording(record=name.format("independent_count"), expr=f"{count} / {effect}"),
         Recording(record=mean, expr=f"{summed('aftercheck_faithfulness_sum', window)} / ({weighted} > 0)"),
         Recording(record=name.format("variance_of_mean"), expr=widened),
         Recording(record=name.format("upper"), expr=f"{mean} + {Z:g} * sqrt({name.format('variance_of_mean')})"),
@@ -54,7 +58,7 @@ def recordings(window: str) -> tuple[Recording, ...]:
 def low(window: str) -> str:
     """True while the window alone proves that the mean is low."""
     name = f"aftercheck:faithfulness_{{}}:{window}"
-    return f"{name.format('upper')} < {THRESHOLD:g} and {name.format('count')} >= {MINIMUM}"
+    return f"{name.format('upper')} < {THRESHOLD:g} and {name.format('independent_count')} >= {MINIMUM}"
 
 
 def page() -> str:

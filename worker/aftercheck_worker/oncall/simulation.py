@@ -120,13 +120,13 @@ def active(counters: Counters, effect: float = 1.0) -> Flags:
 
 
 def _low(counters: Counters, name: str, effect: float) -> Flags:
-    """As `window(...).upper < THRESHOLD`, with enough answers. Most scrapes are settled by their mean alone."""
+    """As `window(...).upper < THRESHOLD`, with enough independent answers. The mean alone settles most scrapes."""
     first = SAMPLES[name] - 1
     found = np.zeros(counters.count.shape, dtype=bool)
     scrapes = np.arange(first, counters.count.size)
     count = _grown(counters.count, name, scrapes)
     total = _grown(counters.sum, name, scrapes)
-    few = (count >= faithfulness.MINIMUM) & (total < faithfulness.THRESHOLD * count)
+    few = (count >= faithfulness.MINIMUM * effect) & (total < faithfulness.THRESHOLD * count)
     scrapes, count, mean = scrapes[few], count[few], total[few] / count[few]
     spread = np.maximum(_grown(counters.squares, name, scrapes) / count - mean**2, 0) / np.maximum(count - 1, 1)
     found[scrapes] = mean + faithfulness.Z * np.sqrt(spread * effect) < faithfulness.THRESHOLD
