@@ -6,6 +6,7 @@ day is UTC. Redis that does not answer lets nothing through: an unknown balance 
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
@@ -18,7 +19,9 @@ from aftercheck_worker.models.base import Completion, GeneratorError
 
 KEEP_SECONDS: Final = 2 * 24 * 3600
 MICRO: Final = 1_000_000
-TIMEOUT_SECONDS: Final = 2.0
+TIMEOUT_SECONDS: Final = 5.0
+CONNECTIONS: Final = 8
+"""Commands in flight: hundreds of calls may want their balance at once, and the client's own pool is not fair."""
 
 _RESERVE: Final = """
 local tokens = tonumber(redis.call('HGET', KEYS[1], 'tokens') or '0')
@@ -94,6 +97,7 @@ class Budget:
         today: Callable[[], dt.date] = lambda: dt.datetime.now(dt.UTC).date(),
     ) -> None:
         self._client, self._tenant, self._limits, self._today = client, tenant, limits, today
+        self._slots = asyncio.Semaphore(CONNECTIONS)
 
     async def reserve(self, prompt: int, completion: int) -> Reserved:
         """Set aside what a call may cost at most.
@@ -109,9 +113,12 @@ class Budget:
         )
         arguments = (wanted.tokens, wanted.micros, limits.tokens, round(limits.dollars * MICRO), KEEP_SECONDS)
         try:
-            said = await cast("Awaitable[bytes]", self._client.eval(_RESERVE, 1, wanted.key, *map(str, arguments)))
+            async with self._slots:
+                said = await cast(
+                    "Awaitable[bytes]", self._client.eval(_RESERVE, 1, wanted.key, *map(str, arguments))
+                )
         except (redis.exceptions.RedisError, OSError) as error:
-            raise GeneratorError("budget", f"the balance is unknown: {type(error).__name__}") from None
+            raise GeneratorError("budget", f"the balance is unknown: {error}"[:200]) from None
         if said != b"ok":
             raise GeneratorError("budget", f"the {said.decode()} of today are spent")
         return wanted
@@ -129,6 +136,7 @@ class Budget:
         pipe.hincrby(reserved.key, "tokens", prompt + written - reserved.tokens)
         pipe.hincrby(reserved.key, "micros", self._limits.micros(prompt, written) - reserved.micros)
         try:
-            await pipe.execute()
+            async with self._slots:
+                await pipe.execute()
         except (redis.exceptions.RedisError, OSError):
             return
