@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -21,7 +22,11 @@ import msgspec
 from aftercheck_worker.engine import Engine
 from aftercheck_worker.errors import ConfigurationError
 from aftercheck_worker.models import registry
+from aftercheck_worker.models.base import PairScorer
 from aftercheck_worker.models.lexical import LexicalScorer
+from aftercheck_worker.models.lock import LockedModel
+from aftercheck_worker.models.lock import read as read_lock
+from aftercheck_worker.models.store import Store
 from aftercheck_worker.settings import Settings
 from aftercheck_worker.stages.calibration import AnswerCalibration
 from aftercheck_worker.stages.decision import Thresholds
@@ -36,6 +41,8 @@ Build = Callable[[Settings], "Evaluator | None"]
 
 LEXICAL: Final = "lexical-v1"
 GROUNDING: Final = "grounding-v1"
+MODEL: Final = "model-v1"
+"""The engine around an installed model of your own choice, see `aftercheck models`."""
 ENGLISH: Final = "aftercheck-verifier-en"
 """Folder of the weights that the wheel carries."""
 DEFAULT: Final = "default"
@@ -179,12 +186,40 @@ def _grounding(settings: Settings) -> Evaluator | None:
     )
 
 
+def _model(settings: Settings) -> Evaluator | None:
+    """The model that AFTERCHECK_VERIFIER_MODEL names, at plain thresholds: ours were fitted to our own weights."""
+    if not settings.verifier_model:
+        return None
+    store = Store(settings.models_home, read_lock(settings.models_lock))
+    found = store.lock.find(settings.verifier_model)
+    if found.kind != "pair":
+        raise ConfigurationError(
+            f"Model {found.name} cannot check claims",
+            why=f"it is of kind {found.kind}",
+            fix="choose one of kind pair",
+        )
+    verifier = Engine(_scorer(found, store.folder(found.name)))
+    return assemble(MODEL, verifier, policy=Policy(action_from=settings.action_from))
+
+
+def _scorer(model: LockedModel, folder: Path) -> PairScorer:
+    if model.format == "onnx":
+        from aftercheck_worker.models.onnx import OnnxPairScorer
+
+        return OnnxPairScorer(folder)
+    from aftercheck_worker.models.torch_pair import TorchPairScorer
+
+    weights = next(file.sha256 for name, file in model.files.items() if name.endswith(".safetensors"))
+    return TorchPairScorer(folder, name=model.name, revision=model.revision, sha256=weights)
+
+
 def _answer(coefficients: dict[str, float] | None) -> AnswerCalibration | None:
     return msgspec.convert(coefficients, AnswerCalibration, strict=False) if coefficients else None
 
 
 register(LEXICAL, _lexical)
 register(GROUNDING, _grounding, preferred=True)
+register(MODEL, _model)
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercheck_worker.models.packing import padded_ratio, plan
+from aftercheck_worker.models.packing import fill, padded_ratio, plan
 
 
 @given(st.lists(st.integers(1, 512), max_size=300), st.integers(64, 8192), st.integers(1, 64))
@@ -27,3 +27,15 @@ def test_equal_rows_fill_the_budget() -> None:
 def test_nothing_to_do() -> None:
     assert plan([]) == []
     assert padded_ratio([], []) == 1.0
+
+
+@given(st.lists(st.integers(1, 512), max_size=300), st.integers(64, 8192))
+def test_fill(lengths: list[int], max_tokens: int) -> None:
+    batches = fill(lengths, max_tokens)
+
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= max_tokens for batch in batches)
+
+
+def test_short_rows_fill_what_long_ones_left() -> None:
+    assert fill([70, 60, 40, 30], 100) == [[0, 3], [1, 2]]

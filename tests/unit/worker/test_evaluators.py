@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from aftercheck_worker import evaluators, settings, testing
-from aftercheck_worker.errors import ConfigurationError
+from aftercheck_worker.errors import ConfigurationError, ModelRefused
+from aftercheck_worker.models import lock, store
 from aftercheck_worker.models.lexical import LexicalScorer
+from aftercheck_worker.models.registry import SHIPPED
+from aftercheck_worker.models.store import Store
 from aftercheck_worker.stages.scoring import Policy, RiskProfile
 from aftercheck_worker.stages.verification import LexicalVerifier
 
@@ -84,3 +89,18 @@ def test_unknown_and_absent_evaluators_are_refused_in_one_line() -> None:
         evaluators.resolve("nli", PLAIN)
     with pytest.raises(ConfigurationError, match="model is not installed"):
         evaluators.resolve("absent", PLAIN)
+
+
+def test_a_model_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "SHIPPED", tmp_path / "none")
+    found = settings.load({"AFTERCHECK_VERIFIER_MODEL": evaluators.ENGLISH, "AFTERCHECK_MODELS": str(tmp_path)})
+    with pytest.raises(ModelRefused, match="not installed"):
+        evaluators.resolve(evaluators.MODEL, found)
+    Store(tmp_path, lock.read()).fetch(evaluators.ENGLISH, str(SHIPPED / evaluators.ENGLISH))
+    own, shipped = (evaluators.resolve(name, found) for name in (evaluators.MODEL, evaluators.GROUNDING))
+    assert own.verifier.models == shipped.verifier.models
+    assert own.version != shipped.version
+    with pytest.raises(ConfigurationError, match="cannot check claims"):
+        evaluators.resolve(evaluators.MODEL, found.model_copy(update={"verifier_model": "all-minilm-l6-v2"}))
+    with pytest.raises(ConfigurationError, match="not installed"):
+        evaluators.resolve(evaluators.MODEL, settings.load({}))
