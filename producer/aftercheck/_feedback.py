@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 from typing import Literal
 
 from aftercheck import _init
 from aftercheck._buffer import Feedback
 from aftercheck._guard import never_raises, warn_once
+from aftercheck_schemas import redaction
 
 MAX_COMMENT_CHARS = 4_000
 _HEX = frozenset("0123456789abcdef")
@@ -60,8 +59,7 @@ def feedback(
 
 def user_hash(user: str) -> str:
     """Keyed hash of a user's name, 32 hex digits; equal in all processes that share the redaction key."""
-    message = f"user\0{user}".encode("utf-8", "replace")
-    return hmac.digest(_init.redaction_key(), message, hashlib.sha256).hex()[:32]
+    return redaction.user_hash(_init.redaction_key(), user)
 
 
 def _hex(word: object, length: int) -> int | None:

@@ -16,6 +16,11 @@ def default_key(app: str) -> bytes:
     return hashlib.sha256(f"aftercheck:{app}".encode("utf-8", "replace")).digest()
 
 
+def user_hash(key: bytes, user: str) -> str:
+    """Keyed hash of a user's name, 32 hex digits: all that a feedback says of who gave it."""
+    return hmac.digest(key, f"user\0{user}".encode("utf-8", "replace"), hashlib.sha256).hex()[:32]
+
+
 class Redactor:
     """Stateless redaction: equal values in one scope become equal placeholders, in every process with the key.
 

@@ -1,4 +1,4 @@
-"""The attributes that name a trace's session. One list for app, receiver and intake."""
+"""The attributes that name a trace's session and user. One list for app, receiver and intake."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ SESSION_KEYS: Final = (
 )
 """Strongest first: what the app told us, then the convention for dialogues, the one for visits, then the vendors'."""
 
+USER_KEYS: Final = ("user.id", "traceloop.association.properties.user_id", "langfuse.user.id", "enduser.id")
+"""Strongest first."""
+
 STABLE_SCOPE: Final = "stable"
-STABLE_KEYS: Final = frozenset((*SESSION_KEYS, "user.id", "traceloop.association.properties.user_id"))
+STABLE_KEYS: Final = frozenset((*SESSION_KEYS, *USER_KEYS))
 """Attributes whose placeholders are equal in all traces: their scope is `STABLE_SCOPE`, not the trace id."""
 
 
@@ -41,3 +44,13 @@ def session_of(spans: Iterable[SpanRecord]) -> str:
         if rank == 0:
             break
     return best
+
+
+def user_of(spans: Iterable[SpanRecord]) -> str:
+    """User id recorded on any span, at most 200 characters, "" when there is none; the first span wins."""
+    for span in spans:
+        for key in USER_KEYS:
+            value = span.attributes.get(key)
+            if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+                return str(value)[:200]
+    return ""

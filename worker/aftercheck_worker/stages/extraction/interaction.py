@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from aftercheck_schemas import Interaction
+from aftercheck_schemas.sessions import user_of
 from aftercheck_worker.stages.extraction import documents, model, tool_results
 from aftercheck_worker.stages.extraction.context import Context, context_of
 from aftercheck_worker.stages.extraction.documents import Retrieval, retrieved
@@ -120,6 +121,7 @@ def interaction_of(call: Call, number: int, reason: NotAssessableReason | None, 
             _nearest(scene.versioned, (*recorders, *above)), prompt.system, [*prompt.blocks, *context.passages]
         ),
         session_id=trace.session_id,
+        user_id=user_of(trace.spans),
         turn=_recorded_turn(span, around) or prompt.turn,
         call_index=number,
         context_source=context.source,
