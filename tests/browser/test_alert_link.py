@@ -40,7 +40,7 @@ def rendered(folder: Path, began: datetime) -> str:
     pager = next(one for one in config["receivers"] if one["name"] == "pagerduty")["pagerduty_configs"][0]
     template = next(link["href"] for link in pager["links"] if link["text"] == "Traces")
     shared = {"commonAnnotations": {"traces_url": annotated()}, "commonLabels": {"alertname": "FaithfulnessLow"}}
-    alert = {"status": "firing", "startsAt": began.isoformat(), "labels": {}, "annotations": {}}
+    alert: dict[str, object] = {"status": "firing", "startsAt": began.isoformat(), "labels": {}, "annotations": {}}
     data = folder / "alert.json"
     data.write_text(json.dumps({"status": "firing", "groupLabels": {}, **shared, "alerts": [alert]}))
     amtool = [str(promtool.binaries() / "amtool"), "template", "render", "--template.glob=/dev/null"]
