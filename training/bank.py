@@ -50,6 +50,15 @@ class Document:
     sentences: list[str]
 
 
+def _is_version(document: Document, text: str, own: set[str]) -> bool:
+    """The document is the text, part of it, or shares a sentence of six words or more with it."""
+    return (
+        document.text in text
+        or text in document.text
+        or any(len(s.split()) >= 6 and s.lower() in own for s in document.sentences)
+    )
+
+
 class Bank:
     """Documents and an index from rarer terms (2 to 60 documents) to document numbers."""
 
@@ -63,20 +72,25 @@ class Bank:
             del self.index[term]
 
     def near(self, text: str, random: Random, count: int) -> list[Document]:
-        """Documents that share a rarer term with the text (never the text's own), filled with random ones."""
+        """Documents that share a rarer term with the text, filled with random ones.
+
+        Never the text itself nor a version of it: a document that has a sentence of the text may hold what an
+        operator took out of it or changed in it.
+        """
+        own = {sentence.lower() for sentence in sentences(text)}
         keys = [term for term in set(terms(text)) if term in self.index]
         keys.sort()
         random.shuffle(keys)
         out: dict[str, Document] = {}
         for key in keys:
             document = self.documents[random.choice(self.index[key])]
-            if document.text != text and document.text not in text and text not in document.text:
+            if not _is_version(document, text, own):
                 out[document.text] = document
             if len(out) >= count // 2 + 1:
                 break
         while len(out) < count:
             document = random.choice(self.documents)
-            if document.text != text:
+            if not _is_version(document, text, own):
                 out[document.text] = document
         return list(out.values())[:count]
 

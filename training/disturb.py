@@ -15,6 +15,7 @@ _LEAD = re.compile(
 _TRAIL = re.compile(
     r"^(?!(?:In|On|At|During)\b)([A-Z][^,;:]{15,120}?) ((?:in|on|during|since) (?:[A-Z]\w+ )?(?:\d{1,2}, )?\d{4})\.$"
 )
+_CLAUSE = re.compile(r"\b(?:who|which|that|whose|where|when|to|and|but|by|set|based|starring|\w+ing)\b")
 _BECAUSE = re.compile(r"^([A-Z][^,;:]{15,110}) because ([^,;:]{10,110})\.$")
 _NAME_START = re.compile(r"^(?:[A-Z][\w'’-]+ [A-Z]|[A-Z]{2,}|I\b)")
 FRAMES = (
@@ -59,7 +60,9 @@ def _move_lead(text: str, _random: Random) -> str:
 def _move_trail(text: str, _random: Random) -> str:
     """Turn `The band broke up in 1990.` into `In 1990, the band broke up.`."""
     match = _TRAIL.match(text)
-    return f"{match[2][:1].upper()}{match[2][1:]}, {lower_first(match[1])}." if match else text
+    if match is None or _CLAUSE.search(match[1]):
+        return text  # the date may belong to a part of the sentence only
+    return f"{match[2][:1].upper()}{match[2][1:]}, {lower_first(match[1])}."
 
 
 def _because(text: str, _random: Random) -> str:
@@ -72,8 +75,10 @@ def _frame(text: str, random: Random) -> str:
 
 
 def _swap_and(text: str, _random: Random) -> str:
-    """`A and B` of two names exchanged."""
-    return re.sub(r"\b([A-Z]\w+) and ([A-Z]\w+)\b(?! [A-Z])", r"\2 and \1", text, count=1)
+    """`A and B` exchanged where both are whole names: after a plain preposition, before the end of the phrase."""
+    return re.sub(
+        r" (between|in|with|from|by|for|of) ([A-Z]\w+) and ([A-Z]\w+)(?=[.;]|$)", r" \1 \3 and \2", text, count=1
+    )
 
 
 _CHANGES = (

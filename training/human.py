@@ -97,6 +97,28 @@ def _token_spans(claim: str, tokens: list[str], flags: list[bool]) -> list[tuple
     return spans
 
 
+_ADJUNCT = re.compile(r"(?:[Ii]n|[Oo]n|[Aa]t|[Dd]uring|[Bb]y|[Aa]fter|[Bb]efore|[Ss]ince|[Uu]ntil|[Ff]rom|[Ff]or)\b")
+_OPEN_END = re.compile(
+    r"(?:\b(?:an?|the|of|in|on|at|by|to|for|from|with|and|or|as|than|is|was|are|were|be|been|has|had|have|his|her|its|"
+    r"their|that|which|who|called|named|over|about)|[(-])\W*$",
+    re.IGNORECASE,
+)
+
+
+def _without_phrase(claim: str, start: int, end: int) -> str:
+    """The claim without an adjunct at its head or a phrase at its end; empty where what is left is no sentence."""
+    phrase = claim[start:end]
+    if start == 0:
+        rest = claim[end:].lstrip(" ,") if _ADJUNCT.match(phrase) and phrase[-1:].isalnum() else ""
+    elif end >= len(claim) - 1:
+        rest = claim[:start].rstrip(" ,") + claim[end:]
+    else:
+        rest = ""
+    if len(rest.split()) < 5 or _OPEN_END.search(rest.rstrip(" .")):
+        return ""
+    return rest[:1].upper() + rest[1:]
+
+
 def token_rows(data: Path, random: Random, first_pair: int, is_held: Any, copies: int = 4) -> Iterator[Row]:
     """Claims with human token labels: the claim, and the claim without its one unsupported phrase."""
     for number, raw in enumerate(read_set(data, "wice_tokens")):
@@ -107,13 +129,8 @@ def token_rows(data: Path, random: Random, first_pair: int, is_held: Any, copies
         before = str(record["meta"]["meta"].get("claim_context", "")).strip().split(" \n ")[-1]
         held = bool(is_held(str(record["premise"])))
         positive = ""
-        if len(spans) == 1 and (spans[0][1] >= len(claim) - 1 or spans[0][0] == 0):
-            rest = (
-                claim[: spans[0][0]].rstrip(" ,") + claim[spans[0][1] :]
-                if spans[0][0]
-                else claim[spans[0][1] :].lstrip(" ,")
-            )
-            positive = rest[:1].upper() + rest[1:] if len(rest.split()) >= 5 else ""
+        if len(spans) == 1:
+            positive = _without_phrase(claim, *spans[0])
         for copy in range(1 if held else copies):
             budget = random.choice([100, 130, 170, 200])
             previous = before if random.random() < 0.3 else ""

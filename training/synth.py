@@ -10,7 +10,7 @@ from typing import Any
 from .bank import Bank
 from .context_window import BUDGETS, cut
 from .disturb import disturb, lower_first, surface_noise
-from .format import clean
+from .format import GAP, clean
 from .operators.addition import addition, list_item, sentence_addition
 from .operators.edit import Context, Edit, Operator, stem_point
 from .operators.entity import entity, exchange
@@ -234,6 +234,8 @@ class PairMaker:
         less = cut(text, question, rest, distractors, random, budget, False)
         if full is None or not less or (copied(text, full) and random.random() > 0.1):
             return []
+        if any(len(wanted & set(terms(s))) >= 0.5 * len(wanted) for s in sentences(less.replace(GAP, "\n"))):
+            return []  # a distractor restates it
         self.pair += 1
         shared: dict[str, Any] = {
             "claim": clean(text),

@@ -30,6 +30,10 @@ _BAD_ITEM = re.compile(
 )
 
 
+_VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|will|can|did|\w{3,}ed|made|took|won|began|became|said)\b")
+_AUXILIARY_ITEM = re.compile(r"^(?:[a-z]+(?:ed|ing|ly)|commence|operate|often|been|so|then|not|both)\b|\d")
+
+
 def tail_of(sentence: str) -> tuple[str, str] | None:
     """(head, tail) at the first clause or phrase boundary with enough words on both sides."""
     body = stem_point(sentence)
@@ -100,9 +104,11 @@ def _fused(claim: str, context: Context, random: Random) -> str | None:
         s
         for s in context.sentences
         if 5 <= len(s.split()) <= 16
-        and s[:-1] not in claim
-        and s.endswith(".")
+        and len(set(terms(s)) & set(terms(claim))) < 0.6 * len(set(terms(s)))
+        and s.endswith((".", "!"))
+        and not s.endswith("..")
         and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)
+        and _VERB.search(s)
     ]
     if not pool or len(claim.split()) > 25:
         return None
@@ -118,6 +124,7 @@ def sentence_addition(claim: str, context: Context, random: Random) -> Edit | No
         for s in context.foreign
         if 5 <= len(s.split()) <= 16
         and s.endswith(".")
+        and _VERB.search(s)
         and _novel(s, context)
         and re.match(r"(The|There|In|A|At|On|Some|Many) ", s)
     ]
@@ -129,11 +136,13 @@ def sentence_addition(claim: str, context: Context, random: Random) -> Edit | No
 
 
 def _items(text: str) -> list[str]:
+    """Middle items of lists that stand after a word that opens a list; the outer ones may run on."""
     return [
-        item
+        match[2]
         for match in _LIST.finditer(text)
-        for item in (match[1], match[2], match[4])
-        if not _BAD_ITEM.search(item)
+        if _LIST_START.search(text[: match.start()])
+        and not _BAD_ITEM.search(match[2])
+        and not _AUXILIARY_ITEM.search(match[2])
     ]
 
 
@@ -152,8 +161,14 @@ def list_item(claim: str, context: Context, random: Random) -> Edit | None:
     if not pool:
         return None
     lead = claim[: match.end(1) - len(first)]
-    if not _LIST_START.search(lead):
-        return None  # the first item may be cut off from its own words
+    if not _LIST_START.search(lead) or re.match(r", [A-Z]| \w+ed\b", claim[match.end() :]):
+        return None  # the first item may be cut off from its own words, the last may go on (Columbia, South Carolina)
+    if any(item[0].isupper() for item in (first, match[2], match[4])) and not all(
+        item[0].isupper() for item in (first, match[2], match[4])
+    ):
+        return None  # a name among words: mostly no list (Augusta, Georgia and ...)
+    if re.search(r"\b(?:in|from|of|at|near) $", lead) and first[0].isupper():
+        return None  # a place and its region look like two items
     last = f" {match[3]} {match[4]}"
     items, wrong = [first, match[2]], random.choice(pool)
     place = random.randrange(2)

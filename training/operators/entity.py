@@ -8,7 +8,8 @@ from random import Random
 
 from .edit import Context, Edit, replace, words
 
-_NAME = re.compile(r"\b[A-Z][a-zA-Z-]+(?:\s(?:of|the|de|van|von|al|&)?\s?[A-Z][a-zA-Z-]+){0,3}")
+_WORD = r"[A-ZÀ-ÖØ-ÞĀ-Ž][^\W\d_]*(?:-[^\W\d_]+)*"
+_NAME = re.compile(rf"\b{_WORD}(?:\s(?:of|the|de|van|von|al|&)?\s?{_WORD}){{0,3}}(?![\w-])")
 _NOT_NAMES = frozenset(
     words(
         "The A An This That These Those It He She They We You I In On At By For From With As Of To And "
@@ -16,7 +17,8 @@ _NOT_NAMES = frozenset(
         "Its His Her Their Our My Your Not No Yes Some Many Most All Each Every One Two Three Another "
         "Other Such Also Then Thus Today Yesterday Only Even According What Who Which How Why Both "
         "Several Instead Later Now Once So Still Until Upon Within Without Under Over More Mr Mrs Ms Dr "
-        "Between Among Despite Like Let Just Perhaps Unlike First Second Third Last Next Finally Recently"
+        "Between Among Despite Like Let Just Perhaps Unlike First Second Third Last Next Finally Recently May Will "
+        "Until Against Through Following Near Due Given Used"
     )
 )
 _GROUPS: tuple[tuple[str, ...], ...] = (
@@ -88,31 +90,37 @@ def _foreign(name: str, context: Context) -> list[str]:
 
 
 def _choose(name: str, claim: str, context: Context, random: Random) -> tuple[str, int] | None:
-    """A substitute and whether the evidence contradicts it; parts shared with the old name are refused."""
+    """A substitute and whether the evidence contradicts it; parts shared with the old name are refused.
+
+    Another name of the document is mostly unsupported only (two people can play in one series), so that is unknown;
+    one nationality, month or city against another contradicts.
+    """
 
     def fits(other: str) -> bool:
         return other not in claim and not set(other.split()) & set(name.split())
 
+    kind = 1 if name in _GROUP else -1
     same = [
         n
         for n in sorted(name_texts(context.text))
         if fits(n) and _shape(n) == _shape(name) and (_GROUP.get(n) is _GROUP.get(name))
     ]
     if same and random.random() < 0.65:
-        return random.choice(same), 1
+        return random.choice(same), kind
     other = sorted(n for n in _foreign(name, context) if fits(n) and n not in context.text)
     if not other:
-        return (random.choice(same), 1) if same else None
-    return random.choice(other), 1 if name in _GROUP else -1
+        return (random.choice(same), kind) if same else None
+    return random.choice(other), kind
 
 
-def shorten(claim: str, random: Random) -> str:
-    """A person-like name by its last word; the claim unchanged when there is none."""
+def shorten(claim: str, context: Context, random: Random) -> str:
+    """A name by its last word where the document does so too; the claim unchanged when there is none."""
     found = [m for m in names(claim) if len(m[0].split()) == 2 and " of " not in m[0] and " the " not in m[0]]
     following = [
         m
         for m in found
         if re.match(r" (is|was|has|had|said|won|will|did|plays|played|wrote|made)\b", claim[m.end() :])
+        and re.search(rf"(?<!{re.escape(m[0].split()[0])} )\b{re.escape(m[0].split()[-1])}\b(?! [A-Z])", context.text)
     ]
     if not following:
         return claim
@@ -130,7 +138,7 @@ def entity(claim: str, context: Context, random: Random) -> Edit | None:
     if chosen is None:
         return None
     negative, span = replace(claim, match.start(), match.end(), chosen[0])
-    positive = shorten(claim, random) if random.random() < 0.5 else claim
+    positive = shorten(claim, context, random) if random.random() < 0.5 else claim
     return Edit(negative, [span], chosen[1], positive)
 
 

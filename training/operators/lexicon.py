@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from .edit import words
+
 _OPPOSITES = """
 increase/decrease increased/decreased increases/decreases increasing/decreasing rose/fell risen/fallen
-rising/falling higher/lower highest/lowest high/low more/fewer,less most/least larger/smaller largest/smallest
+rising/falling higher/lower highest/lowest high/low more/less most/least larger/smaller largest/smallest
 large/small big/small bigger/smaller greater/smaller,lesser longer/shorter longest/shortest long/short
 older/younger oldest/youngest early/late earlier/later earliest/latest before/after after/before first/last
 best/worst better/worse good/poor,bad strong/weak stronger/weaker strongest/weakest won/lost win/lose
 wins/loses winning/losing success/failure successful/unsuccessful successfully/unsuccessfully
 accepted/rejected accept/reject accepts/rejects approved/rejected supported/opposed support/oppose
-supports/opposes agreed/refused agree/refuse allowed/forbidden allow/prevent allows/prevents
+supports/opposes agreed/disagreed agree/disagree allowed/forbidden allow/prevent allows/prevents
 allowing/preventing included/excluded include/exclude includes/excludes inside/outside above/below over/under
 up/down upper/lower northern/southern eastern/western north/south east/west male/female man/woman men/women
 father/mother son/daughter brother/sister husband/wife boy/girl public/private major/minor positive/negative
@@ -104,6 +106,17 @@ def _read(text: str) -> dict[str, list[str]]:
 
 
 ANTONYMS = _read(_OPPOSITES)
+# Words whose near-synonym fits one sense or one construction only (work in an area, give up, used to).
+_MANY_SENSES = frozenset(
+    words(
+        "show shows shown given gave give gives provided keep kept goal aims asked ask requests requested "
+        "ordered because lived lives resides resided significant important near global worldwide used need "
+        "needs include includes contain features get obtain got obtained obtains received gain gained job "
+        "position many several told area areas region regions released launched introduced announced reached "
+        "attained beginning start firm whole entire though within big known called named portrays portrayed "
+        "depicts depicted showed"
+    )
+)
 _DROP = {
     "born",
     "stars",
@@ -119,9 +132,10 @@ _DROP = {
     "light",
     "hard",
     "back",
+    *_MANY_SENSES,
 }
 SYNONYMS = {key: values for key, values in _read(_NEAR).items() if key not in _DROP}
-for _word in ("left", "right", "bring", "born", "same", "up", "down", "over"):
+for _word in ("left", "right", "bring", "born", "same", "up", "down", "over", "known", "support", "close", "back"):
     ANTONYMS.pop(_word, None)
 
 QUANTIFIERS: dict[str, tuple[list[str], list[str]]] = {
@@ -137,7 +151,7 @@ QUANTIFIERS: dict[str, tuple[list[str], list[str]]] = {
     "at most": (["at least", "more than"], ["no more than"]),
     "more than": (["less than", "no more than"], []),
     "less than": (["more than", "at least"], []),
-    "only": (["not only"], []),
+    "only": (["more than"], ["no more than"]),
     "may": (["must", "will certainly"], ["might", "could"]),
     "might": (["must", "will certainly"], ["may", "could"]),
     "could": (["certainly will"], ["might"]),

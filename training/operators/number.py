@@ -8,7 +8,7 @@ from random import Random
 from .edit import Context, Edit, replace, words
 
 _NUMBER = re.compile(
-    r"(?<![\w.,$€£/:-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:]|[.,]\d|-\w)(\s?%| percent\b)?"
+    r"(?<![\w.,$€£/:&-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:&]|[.,]\d|-\w)(\s?%| percent\b)?"
 )
 _SMALL = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -17,7 +17,7 @@ _SMALL = words(
 _TENS = words("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
 _WORD = re.compile(
     r"\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|first|second|third|"
-    r"fourth|fifth|once|twice)\b"
+    r"fourth|fifth|once(?= (?:a|an|per|every|in)\b)|twice(?= (?:a|an|per|every|in)\b))\b"
 )
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _MONTHS = words("January February March April May June July August September October November December")
@@ -64,6 +64,15 @@ def _other(match: re.Match[str], context: Context, random: Random) -> tuple[str,
     return _shifted(match, random), 1
 
 
+_NO_HEDGE = re.compile(
+    r"(?:\b(?:an?|the|nearly|almost|about|around|roughly|approximately|over|than|under|least|most|to|season|chapter|"
+    r"episode|part|age of|only|exactly|number|No\.?)|[(-]) ?$",
+    re.IGNORECASE,
+)
+_LOWER = re.compile(r"\b(?:more than|at least|over|no fewer than|above|exceed(?:s|ed|ing)?) $", re.IGNORECASE)
+_UPPER = re.compile(r"\b(?:less than|fewer than|at most|under|below|up to(?: about)?|no more than) $", re.IGNORECASE)
+
+
 def _rewritten(claim: str, match: re.Match[str], random: Random) -> str:
     whole, core = int(match[2].replace(",", "")), match[2] + (match[3] or "")
     options: list[str] = []
@@ -85,19 +94,38 @@ def _rewritten(claim: str, match: re.Match[str], random: Random) -> str:
             options.append(f"{whole / 1000:g} thousand")
     elif whole >= 1000 and not match[3]:
         options.append(f"{match[1]}{whole:,}{match[4] or ''}")
-    if not options or random.random() < 0.25:
+    if not _NO_HEDGE.search(claim[: match.start()]) and (not options or random.random() < 0.25):
         options.append(f"{random.choice(['about', 'around', 'roughly'])} {match[0].strip()}")
-    return claim[: match.start()] + random.choice(options) + claim[match.end() :]
+    return claim[: match.start()] + random.choice(options) + claim[match.end() :] if options else claim
+
+
+def _in_date(claim: str, match: re.Match[str]) -> bool:
+    """A day beside a month: `date` changes it, and nobody writes `January five`."""
+    month = "|".join(_MONTHS)
+    return len(match[2]) <= 2 and bool(
+        re.search(rf"\b(?:{month}|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\.? $", claim[: match.start()])
+        or re.match(rf" (?:{month})\b", claim[match.end() :])
+    )
+
+
+def _follows(before: str, match: re.Match[str], value: str) -> bool:
+    """The other value is implied by the true one: `more than 5` by `more than 7`, `after 1995` by `after 1992`."""
+    old, new = (float(text.replace(",", "")) for text in (match[2] + (match[3] or ""), value))
+    if _LOWER.search(before):
+        return new < old
+    if _UPPER.search(before):
+        return new > old or bool(re.search(r"up to \w* ?$", before))
+    return _is_year(match) and bool(re.search(r"\b(?:after|before) $", before, re.IGNORECASE))
 
 
 def number(claim: str, context: Context, random: Random) -> Edit | None:
     """Another number of the same kind (60 % from the document) against the same number rewritten."""
-    found = list(_NUMBER.finditer(claim))
+    found = [m for m in _NUMBER.finditer(claim) if not _in_date(claim, m)]
     if not found:
         return _number_word(claim, random)
     match = random.choice(found)
     value, contradiction = _other(match, context, random)
-    if value == match[2] + (match[3] or ""):
+    if value == match[2] + (match[3] or "") or _follows(claim[: match.start()], match, value):
         return None
     new = f"{match[1]}{value}{match[4] or ''}"
     if match[0] == new or new in claim:

@@ -33,6 +33,25 @@ _CONTRACT = (
     ("should not", "shouldn't"),
     ("had not", "hadn't"),
 )
+_ADVERB = re.compile(r"\w+ly$|often$|always$|never$|seldom$")
+_NUMBER = r"(?:[$€£]?\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|half|twenty|thirty|once|an? \w+)\b)"
+# What must stand before or after a quantifier for the exchange to be grammatical and to change the meaning.
+_NOT_BEFORE = {
+    "most": re.compile(r"(?:\b(?:the|and|one|of|its|his|her|their|second|whose)|'s|’s|\d\w\w|^) $", re.IGNORECASE),
+    "many": re.compile(r"\b(?:so|as|how|too|great|good) $", re.IGNORECASE),
+    "few": re.compile(r"\b(?:past|last|next|first|these|those|every) $", re.IGNORECASE),
+    "only": re.compile(r"\b(?:not|if|the|an) $", re.IGNORECASE),
+    **dict.fromkeys(("may", "might", "could"), re.compile(r"(?:\blonger|/) ?$", re.IGNORECASE)),
+}
+_AFTER = {
+    "most": re.compile(r" (?:of\b|(?:[a-z]+ )?[a-z]+[^s\W]s\b)"),
+    "only": re.compile(rf" {_NUMBER}"),
+    "almost": re.compile(rf" {_NUMBER}"),
+    "nearly": re.compile(rf" {_NUMBER}"),
+    "some": re.compile(r" (?!time|\d|sort|kind|way|point|extent|day|\w+thing)"),
+    "several": re.compile(r" (?!more|of)"),
+    **dict.fromkeys(("may", "might", "could"), re.compile(r" (?!not|well|or|[A-Z/])")),
+}
 _COPULA_ADJECTIVE = re.compile(r"\b(is|was|are|were|remained|became) (?:very )?([a-z]+)\b")
 
 
@@ -48,10 +67,20 @@ def _like(new: str, old: str) -> str:
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
+def _bound(text: str, match: re.Match[str]) -> bool:
+    """The word is part of a hyphenated or slashed word, or opens a phrasal verb."""
+    before, after = text[: match.start()], text[match.end() :]
+    return before.endswith(("-", "/")) or after.startswith(("-", "/", " up", " out", " down"))
+
+
 def synonym(text: str, random: Random) -> str:
     """One or two words or phrases by a near-synonym; the text unchanged when none is known."""
     for _ in range(random.choice([1, 1, 2])):
-        found = [m for m in _SYNONYM.finditer(text) if m.start() == 0 or m[1][0].islower()]
+        found = [
+            m
+            for m in _SYNONYM.finditer(text)
+            if (m.start() == 0 or m[1][0].islower()) and not _bound(text, m) and text[: m.start()].count('"') % 2 == 0
+        ]
         if not found:
             return text
         match = random.choice(found)
@@ -78,7 +107,9 @@ def antonym(claim: str, _context: Context, random: Random) -> Edit | None:
     found = [
         m
         for m in _ANTONYM.finditer(claim)
-        if (m.start() == 0 or m[1][0].islower()) and not claim[: m.start()].endswith("no ")
+        if (m.start() == 0 or m[1][0].islower())
+        and not _bound(claim, m)
+        and not claim[: m.start()].endswith(("no ", "some ", "several ", "a number of ", "so ", "as "))
     ]
     if not found or _NEGATED.search(claim):
         return None
@@ -87,7 +118,7 @@ def antonym(claim: str, _context: Context, random: Random) -> Edit | None:
     negative, span = replace(claim, match.start(), match.end(), new)
     positive = synonym(claim, random)
     copula = _COPULA_ADJECTIVE.search(claim)
-    if copula and copula[2] == match[1] and random.random() < 0.4:
+    if copula and copula[2] == match[1] and not _ADVERB.match(match[1]) and random.random() < 0.4:
         positive = replace(claim, match.start(), match.end(), f"not {new}")[0]
         if random.random() < 0.5:
             negative, span = replace(claim, match.start(), match.end(), f"not {match[1]}")
@@ -117,6 +148,12 @@ def negation(claim: str, _context: Context, random: Random) -> Edit | None:
     return Edit(negative, [span], 1, synonym(claim, random))
 
 
+def _exchangeable(claim: str, match: re.Match[str]) -> bool:
+    word, before, after = match[1].lower(), claim[: match.start()], claim[match.end() :]
+    barred, wanted = _NOT_BEFORE.get(word), _AFTER.get(word)
+    return not (barred and barred.search(before)) and (wanted is None or bool(wanted.match(after)))
+
+
 def quantifier(claim: str, _context: Context, random: Random) -> Edit | None:
     """A quantifier or modal word by a stronger or opposite one; weaker ones make the twin where they follow."""
     found = [
@@ -124,6 +161,7 @@ def quantifier(claim: str, _context: Context, random: Random) -> Edit | None:
         for m in _QUANTIFIER.finditer(claim)
         if ((m.start() == 0 and " " not in m[1]) or m[1][0].islower())
         and not claim[: m.start()].endswith(("the ", "not ", "The ", "a ", "A ", "no "))
+        and _exchangeable(claim, m)
     ]
     if not found:
         return None

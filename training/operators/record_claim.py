@@ -17,7 +17,7 @@ def _facts(record: Record, random: Random, count: int) -> list[Fact]:
     out: list[Fact] = []
     for make in random.sample(FACTS, len(FACTS)):
         fact = make(record, random)
-        if fact is not None and fact[0] != fact[1]:
+        if fact is not None and fact[0] != fact[1] and all(fact[0] != other[0] for other in out):
             out.append(fact)
         if len(out) == count:
             break
@@ -64,6 +64,12 @@ def table_fields(premise: str) -> tuple[str, dict[str, str]]:
     return fields.pop("title", ""), fields
 
 
+# Keys that are no nouns (`born`, `directed by`): the templates would not make a sentence of them.
+_NO_NOUN = re.compile(
+    r"^(?:born|died|founded|released|recorded|established|settled|incorporated|in office|known|website|url)\b|"
+    r"\b(?:by|as|for|from|in|to|of|with)$|\(s\)|^\W",
+    re.IGNORECASE,
+)
 _FORMS = (
     "The {key} of {title} is {value}.",
     "{title}'s {key} is listed as {value}.",
@@ -76,7 +82,9 @@ _FORMS = (
 def table_claim(premise: str, others: list[str], random: Random) -> Edit | None:
     """A key's value against the value of the same key in another table, or a key that the table lacks."""
     title, fields = table_fields(premise)
-    usable = [key for key, value in fields.items() if 0 < len(value) < 60 and len(key) < 25]
+    usable = [
+        key for key, value in fields.items() if 0 < len(value) < 60 and len(key) < 25 and not _NO_NOUN.search(key)
+    ]
     if not title or not usable:
         return None
     key, form = random.choice(usable), random.choice(_FORMS)
@@ -87,14 +95,14 @@ def table_claim(premise: str, others: list[str], random: Random) -> Edit | None:
         for t in elsewhere
         if key in t and 0 < len(t[key]) < 60 and not set(t[key].split()) & set(fields[key].split())
     ]
-    if same and random.random() < 0.7:
+    if same and random.random() < 0.85:
         bad_key, value, contradiction = key, random.choice(same), 1
     else:
         missing = [
             (k, v)
             for t in elsewhere
             for k, v in t.items()
-            if k not in fields and 0 < len(v) < 60 and v not in premise
+            if k not in fields and 0 < len(v) < 60 and v not in premise and not _NO_NOUN.search(k)
         ]
         if not missing:
             return None

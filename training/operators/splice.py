@@ -13,7 +13,10 @@ _VERB = re.compile(
     r"moved|made|took|began|said|announced|led|served|opened|wrote|directed|starred|founded|died|said) "
 )
 _PRONOUN = re.compile(
-    r"^(he|she|it|they|this|that|these|those|there|who|which|we|i|you|his|her|its|their)\b", re.IGNORECASE
+    r"^(he|she|it|they|this|that|these|those|there|who|which|we|i|you|his|her|its|their|in|on|at|by|for|from|with|"
+    r"around|after|before|during|unless|if|when|while|because|although|since|as|congrats|according|local)\b|"
+    r"\b(who|which|that|whose|there)\b",
+    re.IGNORECASE,
 )
 
 
@@ -24,7 +27,7 @@ def _divide(sentence: str) -> tuple[str, str] | None:
     if match is None:
         return None
     subject, predicate = body[: match.start()], body[match.start() + 1 :]
-    plain = not _PRONOUN.match(subject) and "," not in subject and len(subject.split()) <= 7
+    plain = not _PRONOUN.search(subject) and "," not in subject and len(subject.split()) <= 7
     named = bool(names(f"x {subject}"))
     short = 3 <= len(predicate.split()) <= 22
     return (subject, predicate) if plain and named and short else None
