@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 NAMES ?=
 COVERAGE ?= 90
+LLM ?= .aftercheck/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
 
-.PHONY: help install demo test lint mypy types bench faults docs alerts alert-rules prove-alert false-pages alert-idle first-alert train clean
+.PHONY: help install demo test lint mypy types bench faults test-llm docs alerts alert-rules prove-alert false-pages alert-idle first-alert train clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +40,11 @@ bench: $(STAMP) ## Measure; writes benchmarks/results/latest.json and latest.md 
 
 faults: $(STAMP) ## Real processes with injected faults: kill -9, restarts, black holes (minutes)
 	@$(BIN)/python -m pytest -m faults tests/faults
+
+test-llm: $(STAMP) ## A real 1.5 B model as the judge (1.1 GB once, minutes); the default tests do without it
+	@$(PIP) install --quiet xllamacpp==2026.10.11549
+	@$(BIN)/python tests/llm/fetch.py $(LLM)
+	@AFTERCHECK_TEST_GGUF=$(LLM) $(BIN)/python -m pytest -m llm -s tests/llm
 
 docs: $(STAMP) ## Write docs/reference from the code
 	@$(BIN)/python docs/generate.py
