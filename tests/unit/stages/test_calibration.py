@@ -59,3 +59,10 @@ def test_features() -> None:
     assert second == pytest.approx(math.log(9))
     assert mean == pytest.approx(math.log(9) / 2)
     assert size == pytest.approx(math.log(2))
+
+
+def test_a_short_answer_keeps_its_least_claim() -> None:
+    late = AnswerCalibration(least=0.5, second=0.25, mean=0.25, size=0.3, intercept=0.0, from_claims=4)
+
+    assert answer_probability([0.4, 0.9, 0.9], late) == 0.4
+    assert (answer_probability([0.4, 0.9, 0.9, 0.9], late) or 0) > 0.5

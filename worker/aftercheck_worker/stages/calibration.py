@@ -21,6 +21,7 @@ class AnswerCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         least, second, mean: weights of the claim logits. size: weight of ln(n). intercept: the constant.
+        from_claims: answers of fewer claims keep their least probability.
         rows: labelled answers that it was fitted on. brier_before, brier_after: on answers left out of the fit, 0..1.
     """
 
@@ -29,6 +30,7 @@ class AnswerCalibration(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     size: float
     intercept: float
+    from_claims: int = 2
     rows: int = 0
     brier_before: float = 0.0
     brier_after: float = 0.0
@@ -48,11 +50,12 @@ def features(probabilities: Sequence[float]) -> tuple[float, float, float, float
 def answer_probability(probabilities: Sequence[float], calibration: AnswerCalibration | None) -> float | None:
     """Probability that the whole answer is supported, 0..1; None without any claim probability.
 
-    A single claim is its own answer. Without a calibration the least probability stands.
+    A short answer is as good as its least claim (a single claim is its own answer), and so is every answer without a
+    calibration.
     """
     if not probabilities:
         return None
-    if calibration is None or len(probabilities) == 1:
+    if calibration is None or len(probabilities) < max(2, calibration.from_claims):
         return min(probabilities)
     least, second, mean, size = features(probabilities)
     logit = (
