@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -38,16 +39,40 @@ def fold(text: str) -> Folded:
     """Normalise `text`, keeping the way back to its offsets."""
     out: list[str] = []
     offsets: list[int] = []
+    last = " "
     for position, character in enumerate(text):
-        if character in _INVISIBLE:
-            continue
-        for raw in unicodedata.normalize("NFKC", _FOLD.get(character, character)).casefold():
-            folded = " " if raw.isspace() else _FOLD.get(raw, raw)
-            if folded == " " and (not out or out[-1] == " "):
-                continue
-            out.append(folded)
-            offsets.append(position)
+        for letter in _letters(character):
+            if letter != " " or last != " ":
+                out.append(letter)
+                offsets.append(position)
+                last = letter
     return Folded("".join(out), tuple(offsets), len(text))
+
+
+class Foldings(dict[str, Folded]):
+    """The normalised sources by id, each folded when it is first asked for: most are never quoted."""
+
+    def __init__(self, sources: Mapping[str, Passage]) -> None:
+        super().__init__()
+        self._sources = sources
+
+    def __missing__(self, source_id: str) -> Folded:
+        """Fold a source.
+
+        Raises:
+            KeyError: there is no such source.
+        """
+        found = self[source_id] = fold(self._sources[source_id].text)
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _letters(character: str) -> str:
+    """What a character is compared as: none, one or several characters, white space as a blank."""
+    if character in _INVISIBLE:
+        return ""
+    folded = unicodedata.normalize("NFKC", _FOLD.get(character, character)).casefold()
+    return "".join(" " if raw.isspace() else _FOLD.get(raw, raw) for raw in folded)
 
 
 def find(quote: str, source: Folded) -> tuple[tuple[int, int], ...]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from aftercheck_schemas import EvaluatorFailure, Passage
 from aftercheck_worker.stages.judging.prompts import neutralise
-from aftercheck_worker.stages.judging.quotes import Folded, check, fold
+from aftercheck_worker.stages.judging.quotes import Folded, Foldings, check, fold
 from aftercheck_worker.stages.judging.reply import decode_objects
 
 PartStatus = Literal["answered", "not_answered", "declined"]
@@ -67,7 +67,7 @@ def context_relevance(raw: str, passages: Sequence[Passage]) -> RelevanceScore |
     if not passages:
         return RelevanceScore(criterion="context_relevance", score=None)
     sources = {neutralise(passage.source_id): passage for passage in passages}
-    folded = {name: fold(passage.text) for name, passage in sources.items()}
+    folded = Foldings(sources)
     grades: dict[str, int] = {}
     try:
         for item in decode_objects(raw, ("passages",)):

@@ -20,7 +20,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from aftercheck_schemas import Evidence, Passage
 from aftercheck_schemas.vocabulary import ClaimStatus
-from aftercheck_worker.stages.judging.quotes import Folded, check, fold
+from aftercheck_worker.stages.judging.quotes import Folded, Foldings, check
 
 Parse = Literal["ok", "ok_repaired", "ok_extra_dropped", "ok_downgraded", "partial", "error"]
 
@@ -115,7 +115,7 @@ def parse_reply(raw: str, claim_ids: Sequence[str], passages: Sequence[Passage])
     """
     items, repaired, problem = _items(raw, _LISTS)
     sources = {passage.source_id: passage for passage in passages}
-    folded = {name: fold(passage.text) for name, passage in sources.items()}
+    folded = Foldings(sources)
     found: dict[str, JudgedClaim] = {}
     extra: list[str] = []
     for item in items:
