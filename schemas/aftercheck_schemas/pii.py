@@ -268,6 +268,6 @@ def kind_by_name(name: str, value: str) -> str | None:
         return None
     if _NAMES["KEY"].fullmatch(name):
         return "KEY"
-    if 7 <= len(digits_of(value)) <= 15 and len(value) <= 30 and _NAMES["PHONE"].fullmatch(name):
+    if len(value) <= 30 and _NAMES["PHONE"].fullmatch(name) and 7 <= len(digits_of(value)) <= 15:
         return "PHONE"
     return None

@@ -42,5 +42,14 @@ def test_answers_are_judged_again_beside_their_verdict(
             "SELECT origin, outcome FROM evaluation WHERE trace_id = %s ORDER BY origin", (trace_id,)
         ).fetchall()
         assert rows == [("production", "grounded"), ("replay", "ungrounded")]
+        again = connection.execute(
+            "SELECT c.text, v.status, (SELECT count(*) FROM evidence AS e WHERE (e.day, e.evaluation_id, e.run_id)"
+            " = (c.day, c.evaluation_id, c.run_id)) FROM claim AS c"
+            " JOIN verdict AS v USING (day, evaluation_id, run_id, evaluator_version, claim_id)"
+            " JOIN ledger AS l USING (day, evaluation_id) WHERE l.trace_id = %s AND c.run_id = %s",
+            (trace_id, said["run_id"]),
+        ).fetchall()
+        assert [row[:2] for row in again] == [("Whales are fish.", "not_found")]
+        assert again[0][2] >= 1
         assert connection.execute("SELECT metric, key, value FROM total ORDER BY 1, 2, app").fetchall() == before
     assert application.run(["recheck", "--since", "yesterday"]) == 64

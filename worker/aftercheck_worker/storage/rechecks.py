@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from aftercheck_schemas import Evaluation, Interaction
-from aftercheck_worker.storage import scrub
+from aftercheck_worker.storage import results, scrub
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +69,17 @@ SELECT day, evaluation_id, %(run)s, %(version)s, tenant, trace_id, span_id, app,
   %(outcome)s, %(reason)s, %(faithfulness)s, %(upper)s, %(probability)s, %(hallucinated)s, %(critical)s, %(flagged)s,
   %(risk)s, %(risk_v2)s, %(action)s, %(claims)s, %(verifiable)s, complete, answered_at
 FROM evaluation WHERE run_id = 'online' AND evaluation_id = %(id)s LIMIT 1
-ON CONFLICT DO NOTHING
+ON CONFLICT DO NOTHING RETURNING day
 """
 
 
 def keep(connection: psycopg.Connection[TupleRow], run: str, found: Sequence[tuple[Given, Evaluation]]) -> int:
-    """Write the new evaluations under a run id, with origin replay; the caller commits. Returns how many are new."""
-    written = 0
+    """Write the new evaluations with claims and evidence under a run id, with origin replay; the caller commits.
+
+    Returns:
+        How many are new.
+    """
+    written: list[results.Keyed] = []
     for given, one in found:
         values = {
             "id": given.evaluation_id,
@@ -97,5 +101,8 @@ def keep(connection: psycopg.Connection[TupleRow], run: str, found: Sequence[tup
             "claims": len(one.claims),
             "verifiable": sum(claim.verifiable for claim in one.claims),
         }
-        written += connection.execute(_KEEP, values).rowcount
-    return written
+        row = connection.execute(_KEEP, values).fetchone()
+        if row is not None:
+            written.append(results.Keyed((row[0], given.evaluation_id, run, one.evaluator_version), one))
+    results.keep_claims(connection, written)
+    return len(written)

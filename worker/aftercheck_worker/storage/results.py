@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Final
 
 import msgspec
@@ -160,8 +161,20 @@ _EVIDENCE: Final = (
 )
 
 
+class Keyed(msgspec.Struct, frozen=True):
+    """An evaluation and the key of its rows: day, evaluation id, run id, evaluator version."""
+
+    key: tuple[date, int, str, str]
+    evaluation: Evaluation
+
+
 def _write(connection: psycopg.Connection[TupleRow], won: Sequence[_Row]) -> None:
     rows.write(connection, "evaluation", _EVALUATION, map(_evaluation, won))
+    keep_claims(connection, won)
+
+
+def keep_claims(connection: psycopg.Connection[TupleRow], won: Sequence[_Row | Keyed]) -> None:
+    """Write claims, verdicts and evidence of evaluations whose own row was just written by this transaction."""
     rows.write(connection, "claim", _CLAIM, (values for row in won for values in _claims(row)))
     rows.write(connection, "verdict", _VERDICT, (values for row in won for values in _verdicts(row)))
     rows.write(connection, "evidence", _EVIDENCE, (values for row in won for values in _evidence(row)))
@@ -221,7 +234,7 @@ def _details(found: Evaluation, retrieved: Retrieval, routed: Judged | None) -> 
     return rows.jsonb(scrub.encode(present)) if present else None
 
 
-def _claims(row: _Row) -> Iterator[tuple[object, ...]]:
+def _claims(row: _Row | Keyed) -> Iterator[tuple[object, ...]]:
     for claim in row.evaluation.claims:
         yield (
             *row.key,
@@ -239,7 +252,7 @@ def _claims(row: _Row) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _verdicts(row: _Row) -> Iterator[tuple[object, ...]]:
+def _verdicts(row: _Row | Keyed) -> Iterator[tuple[object, ...]]:
     for verdict in row.evaluation.verdicts:
         yield (
             *row.key,
@@ -252,7 +265,7 @@ def _verdicts(row: _Row) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _evidence(row: _Row) -> Iterator[tuple[object, ...]]:
+def _evidence(row: _Row | Keyed) -> Iterator[tuple[object, ...]]:
     for verdict in row.evaluation.verdicts:
         claim_id = scrub.text(verdict.claim_id)
         for position, found in enumerate(verdict.evidence):
