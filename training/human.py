@@ -98,6 +98,10 @@ def _token_spans(claim: str, tokens: list[str], flags: list[bool]) -> list[tuple
 
 
 _ADJUNCT = re.compile(r"(?:[Ii]n|[Oo]n|[Aa]t|[Dd]uring|[Bb]y|[Aa]fter|[Bb]efore|[Ss]ince|[Uu]ntil|[Ff]rom|[Ff]or)\b")
+_TAIL = re.compile(
+    r"(?:in|on|at|during|by|after|before|since|until|from|for|with|as|and|or|but|because|to|while|who|which|where|when|"
+    r"including|along|via|under|through|(?=[,;(]))\b|[,;(]"
+)
 _OPEN_END = re.compile(
     r"(?:\b(?:an?|the|of|in|on|at|by|to|for|from|with|and|or|as|than|is|was|are|were|be|been|has|had|have|his|her|its|"
     r"their|that|which|who|called|named|over|about)|[(-])\W*$",
@@ -110,7 +114,7 @@ def _without_phrase(claim: str, start: int, end: int) -> str:
     phrase = claim[start:end]
     if start == 0:
         rest = claim[end:].lstrip(" ,") if _ADJUNCT.match(phrase) and phrase[-1:].isalnum() else ""
-    elif end >= len(claim) - 1:
+    elif end >= len(claim) - 1 and _TAIL.match(phrase):
         rest = claim[:start].rstrip(" ,") + claim[end:]
     else:
         rest = ""

@@ -59,6 +59,17 @@ def copied(claim: str, window: str) -> bool:
     return claim.lower().rstrip(" .") in window.lower()
 
 
+def keeps_difference(plain: str, other: str, told: str) -> bool:
+    """The words of `plain` that differ from `other` (between their common head and tail) still stand in `told`."""
+    mine, theirs = plain.split(), other.split()
+    while mine and theirs and mine[0] == theirs[0]:
+        mine, theirs = mine[1:], theirs[1:]
+    while mine and theirs and mine[-1] == theirs[-1]:
+        mine, theirs = mine[:-1], theirs[:-1]
+    changed = " ".join(mine).strip(".,;:()'\"")
+    return bool(changed) and changed in told
+
+
 def _question(claim: str, random: Random) -> str:
     words = [w for w in claim.split()[1:] if w[:1].isupper()] or claim.split()[:2]
     return random.choice(_ASK).format(words[0].strip(",.()")) if random.random() < 0.3 else ""
@@ -140,6 +151,10 @@ class PairMaker:
             return []
         original = edit.contradiction == 1 and random.random() < 0.5
         text = disturb(base.claim if original else edit.negative, random, 6)
+        if not keeps_difference(
+            base.claim if original else edit.negative, edit.negative if original else base.claim, text
+        ):
+            return []  # the claim lost what differs, so both passages support it
         budget, question = random.choice(BUDGETS), _question(base.claim, random)
         agreeing, other = (base.passage, altered) if original else (altered, base.passage)
         right = cut(text, question, agreeing, distractors, random, budget, True)

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from training.bank import Bank
 from training.disturb import disturb, surface_noise
 from training.operators.addition import addition, list_item, sentence_addition
 from training.operators.edit import Context, Operator
@@ -17,6 +18,7 @@ from training.operators.polarity import antonym, negation, quantifier
 from training.operators.record_claim import table_claim, venue_claim
 from training.operators.splice import splice
 from training.operators.venue_facts import clock
+from training.synth import keeps_difference
 from training.window import terms
 
 CONTEXT = Context(
@@ -115,3 +117,54 @@ def test_operators_are_deterministic() -> None:
     for operator, claim in CASES:
         assert operator(claim, CONTEXT, Random(5)) == operator(claim, CONTEXT, Random(5))
     assert ast.literal_eval(repr(venue_claim(Random(3))[1].spans)) == venue_claim(Random(3))[1].spans
+
+
+@pytest.mark.parametrize(
+    ("operator", "claim", "spoken"),
+    [
+        (quantifier, "It is one of the most violent gangs of the city.", "majority"),
+        (quantifier, "So many rooms are dark.", "all"),
+        (number, "More than 5 rooms are dark.", "More than 6"),
+        (number, "The hotel opened on March 24.", "twenty"),
+        (exchange, "Harbor Labs is an American firm.", "American is"),
+        (antonym, "He is best known as a singer.", "worst"),
+    ],
+)
+def test_operator_leaves_what_it_would_garble(operator: Operator, claim: str, spoken: str) -> None:
+    made = [edit for seed in range(60) if (edit := operator(claim, CONTEXT, Random(seed))) is not None]
+    assert not [edit for edit in made if spoken in edit.negative or spoken in edit.positive]
+
+
+def test_a_number_implied_by_the_true_one_is_no_negative() -> None:
+    made = [number("More than 500 rooms are dark.", CONTEXT, Random(seed)) for seed in range(80)]
+    values = [
+        int(edit.negative[a:b].replace(",", ""))
+        for edit in made
+        if edit
+        for a, b in edit.spans
+        if edit.negative[a:b].isdigit()
+    ]
+    assert values
+    assert min(values) > 500
+
+
+def test_two_names_told_together_do_not_stand_for_each_other() -> None:
+    context = Context(("The group gets money from Iran, and aid from Syria.", "In May we saw Nina there."), ())
+    made = [edit for seed in range(60) if (edit := entity("The group gets aid from Syria.", context, Random(seed)))]
+    assert made
+    assert not [edit for edit in made if "Iran" in edit.negative]
+
+
+def test_a_version_of_the_text_is_no_distractor() -> None:
+    text = "The old harbor of the town was closed in May. Nobody liked that."
+    edited = "The old harbor of the town was closed in May. Everybody liked the new one a lot."
+    other = "The harbor of Lisbon opened again. Ships came from everywhere to see it."
+    bank = Bank([text, edited, other])
+    assert {d.text for d in bank.near(text, Random(3), 1)} == {other}
+
+
+def test_a_mirrored_claim_keeps_what_differs() -> None:
+    assert keeps_difference(
+        "Anna (born May 6, 1964) sings.", "Anna (born May 6, 1962) sings.", "Anna (born May 6, 1964) often sings"
+    )
+    assert not keeps_difference("Anna (born May 6, 1964) sings.", "Anna (born May 6, 1962) sings.", "Anna sings.")

@@ -23,6 +23,9 @@ _LIST = re.compile(
 _LIST_START = re.compile(
     r"(?:, |: |\b(?:including|like|as|of|with|featuring|starring|by|offers|has|sells|serves|from|to|for|in) )$"
 )
+_LIST_OPENER = re.compile(
+    _LIST_START.pattern + r"|\b(?:bought|sold|made|built|sells|makes|builds|needs|eats|grows) $"
+)
 _BAD_ITEM = re.compile(
     r"\b(is|was|are|were|has|had|have|which|who|that|the|he|she|it|they|to|of|in|but|said|a|an|be|by|"
     r"for|on|at|with|from|as|where|when|like|including|such|her|his|their|its)\b",
@@ -140,7 +143,7 @@ def _items(text: str) -> list[str]:
     return [
         match[2]
         for match in _LIST.finditer(text)
-        if _LIST_START.search(text[: match.start()])
+        if _LIST_OPENER.search(text[: match.end(1) - len(match[1].split()[-1])])
         and not _BAD_ITEM.search(match[2])
         and not _AUXILIARY_ITEM.search(match[2])
     ]

@@ -89,6 +89,13 @@ def _foreign(name: str, context: Context) -> list[str]:
     return [n for text in context.foreign for n in name_texts(text) if _shape(n) == _shape(name)]
 
 
+def _together(name: str, other: str, text: str) -> bool:
+    """The document tells of both at once (`from Iran and Syria`), so that either may stand in the claim."""
+    near = r"(?:,|,? and|,? or|,? as well as)(?: \w+){0,4},? "
+    left, right = re.escape(name), re.escape(other)
+    return bool(re.search(rf"{left}{near}{right}\b|{right}{near}{left}\b", text))
+
+
 def _choose(name: str, claim: str, context: Context, random: Random) -> tuple[str, int] | None:
     """A substitute and whether the evidence contradicts it; parts shared with the old name are refused.
 
@@ -97,7 +104,11 @@ def _choose(name: str, claim: str, context: Context, random: Random) -> tuple[st
     """
 
     def fits(other: str) -> bool:
-        return other not in claim and not set(other.split()) & set(name.split())
+        return (
+            other not in claim
+            and not set(other.split()) & set(name.split())
+            and not _together(name, other, context.text)
+        )
 
     kind = 1 if name in _GROUP else -1
     same = [
@@ -149,7 +160,7 @@ def exchange(claim: str, _context: Context, _random: Random) -> Edit | None:
         between = claim[left.end() : right.start()]
         if _SYMMETRIC.search(between) or not _VERBAL.search(between) or len(between.split()) > 7:
             continue
-        if left[0] in right[0] or right[0] in left[0] or left.start() > 40:
+        if left[0] in _GROUP or right[0] in _GROUP or left[0] in right[0] or right[0] in left[0] or left.start() > 40:
             continue
         negative = claim[: left.start()] + right[0] + between + left[0] + claim[right.end() :]
         start = left.start() + len(right[0]) + len(between)

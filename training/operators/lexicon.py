@@ -133,9 +133,11 @@ _DROP = {
     "hard",
     "back",
     *_MANY_SENSES,
+    "known as",
+    "company",
 }
 SYNONYMS = {key: values for key, values in _read(_NEAR).items() if key not in _DROP}
-for _word in ("left", "right", "bring", "born", "same", "up", "down", "over", "known", "support", "close", "back"):
+for _word in ("left", "right", "bring", "born", "same", "up", "down", "over", "known", "support", "direct", "added"):
     ANTONYMS.pop(_word, None)
 
 QUANTIFIERS: dict[str, tuple[list[str], list[str]]] = {

@@ -8,7 +8,7 @@ from random import Random
 from .edit import Context, Edit, replace, words
 
 _NUMBER = re.compile(
-    r"(?<![\w.,$€£/:&-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:&]|[.,]\d|-\w)(\s?%| percent\b)?"
+    r"(?<![\w.,$€£/:&-])([$€£]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w/:&]|[.,]\d|-\w| th\b)(\s?%| percent\b)?"
 )
 _SMALL = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -184,7 +184,7 @@ def date(claim: str, context: Context, random: Random) -> Edit | None:
     swapped = f"{day} {month} {year}" if american else f"{month} {day}, {year}"
     part = random.random()
     if part < 0.4:
-        month = random.choice([m for m in _MONTHS if m != month])
+        month = random.choice([m for m in _MONTHS if m != month and (m != "February" or int(day) <= 28)])
     elif part < 0.7:
         day = str((int(day) + random.randint(1, 26)) % 28 + 1)
     else:

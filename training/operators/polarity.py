@@ -33,6 +33,11 @@ _CONTRACT = (
     ("should not", "shouldn't"),
     ("had not", "hadn't"),
 )
+_FIXED = re.compile(
+    r"(?:after all|(?:best|better) known|full name|more or less|more than)\b|(?:previous|next) ?/",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"\b([Aa])(n?) $")
 _ADVERB = re.compile(r"\w+ly$|often$|always$|never$|seldom$")
 _NUMBER = r"(?:[$€£]?\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|half|twenty|thirty|once|an? \w+)\b)"
 # What must stand before or after a quantifier for the exchange to be grammatical and to change the meaning.
@@ -110,12 +115,20 @@ def antonym(claim: str, _context: Context, random: Random) -> Edit | None:
         if (m.start() == 0 or m[1][0].islower())
         and not _bound(claim, m)
         and not claim[: m.start()].endswith(("no ", "some ", "several ", "a number of ", "so ", "as "))
+        and not _FIXED.match(claim, m.start())
     ]
     if not found or _NEGATED.search(claim):
         return None
     match = random.choice(found)
     new = _like(random.choice(ANTONYMS[match[1].lower()]), match[1])
-    negative, span = replace(claim, match.start(), match.end(), new)
+    article = _ARTICLE.search(claim[: match.start()])
+    if article:  # `a beginning` becomes `an end`
+        fitting = article[1] + ("n" if new[:1] in "aeiou" else "")
+        start = article.start()
+        negative, _ = replace(claim, start, match.end(), f"{fitting} {new}")
+        span = (start + len(fitting) + 1, start + len(fitting) + 1 + len(new))
+    else:
+        negative, span = replace(claim, match.start(), match.end(), new)
     positive = synonym(claim, random)
     copula = _COPULA_ADJECTIVE.search(claim)
     if copula and copula[2] == match[1] and not _ADVERB.match(match[1]) and random.random() < 0.4:
@@ -170,5 +183,8 @@ def quantifier(claim: str, _context: Context, random: Random) -> Edit | None:
     negative, span = replace(claim, match.start(), match.end(), _like(random.choice(wrong), match[1]))
     positive = claim
     if right:
-        positive = replace(claim, match.start(), match.end(), _like(random.choice(right), match[1]))[0]
+        chosen = _like(random.choice(right), match[1])
+        if claim[match.end() :].startswith(" of "):
+            chosen = chosen.removesuffix(" of")
+        positive = replace(claim, match.start(), match.end(), chosen)[0]
     return Edit(negative, [span], -1, positive)

@@ -6,6 +6,8 @@ import json
 import re
 from random import Random
 
+from training.window import terms
+
 from .edit import Edit
 from .venue import make_venue
 from .venue_facts import FACTS, Fact, Record
@@ -93,7 +95,7 @@ def table_claim(premise: str, others: list[str], random: Random) -> Edit | None:
     same = [
         t[key]
         for t in elsewhere
-        if key in t and 0 < len(t[key]) < 60 and not set(t[key].split()) & set(fields[key].split())
+        if key in t and 0 < len(t[key]) < 60 and not set(terms(t[key])) & set(terms(fields[key]))
     ]
     if same and random.random() < 0.85:
         bad_key, value, contradiction = key, random.choice(same), 1
