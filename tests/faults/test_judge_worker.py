@@ -219,8 +219,9 @@ def test_kill_9_while_judging_loses_and_doubles_nothing(
     [
         lambda: {"AFTERCHECK_JUDGE_URL": "ftp://x"},
         lambda: {"AFTERCHECK_JUDGE_DOLLARS_PER_DAY": "5"},
+        lambda: {"AFTERCHECK_JUDGE_SECONDS": "290"},
     ],
-    ids=["not a URL", "dollars without prices"],
+    ids=["not a URL", "dollars without prices", "a deadline beyond the task's"],
 )
 def test_a_judge_that_cannot_work_stops_the_worker_at_its_start(
     fleet: Fleet, environ_of: Callable[[], dict[str, str]]

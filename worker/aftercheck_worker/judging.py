@@ -267,7 +267,7 @@ def open_judger(settings: Settings, evaluator: Evaluator, connect: Connect) -> J
     """Return the judger that the settings describe; connects to nothing yet.
 
     Raises:
-        ConfigurationError: there is no judge, or no Redis for its budget.
+        ConfigurationError: there is no judge, no Redis for its budget, no price for its dollars, or no time for it.
     """
     generator = back_end.build(settings)
     if generator is None:
@@ -279,6 +279,15 @@ def open_judger(settings: Settings, evaluator: Evaluator, connect: Connect) -> J
             "The judge's budget in dollars cannot be kept",
             why="AFTERCHECK_JUDGE_PROMPT_PRICE and AFTERCHECK_JUDGE_COMPLETION_PRICE are 0",
             fix="set the endpoint's prices, or AFTERCHECK_JUDGE_DOLLARS_PER_DAY=0",
+        )
+    needed = settings.judge_seconds + 2 * settings.patience_seconds
+    if needed > settings.task_time_limit:
+        raise ConfigurationError(
+            f"The judge's deadline of {settings.judge_seconds:g} s does not fit into a task",
+            why=f"with the patience for Postgres it needs {needed:g} s, Celery ends a task after"
+            f" {settings.task_time_limit} s",
+            fix="lower AFTERCHECK_JUDGE_SECONDS, or raise AFTERCHECK_TASK_TIME_LIMIT and"
+            " AFTERCHECK_VISIBILITY_TIMEOUT",
         )
     client = budget.client(settings.redis_url.get_secret_value())
     limits = budget.Limits(
