@@ -231,8 +231,11 @@ def _register(torch: Any, transformers: Any) -> None:
         run = _on_cuda if query.is_cuda else _one_by_one
         return run(torch, query, key, value, packed, scaling, side)[None], None
 
+    def no_mask(*_args: Any, **_options: Any) -> None:
+        return None
+
     transformers.AttentionInterface.register(ATTENTION, attention)
-    masks.AttentionMaskInterface.register(ATTENTION, lambda *_args, **_options: None)
+    masks.AttentionMaskInterface.register(ATTENTION, no_mask)
 
 
 def _on_cuda(torch: Any, query: Any, key: Any, value: Any, packed: _Packed, scale: float | None, side: int) -> Any:
