@@ -124,6 +124,27 @@ def traffic(database_url: str, *, app: str = "support-bot") -> None:
         connection.commit()
 
 
+def thumbs(database_url: str) -> None:
+    """Let users judge what `traffic` made: mostly as the evaluator does, and every tenth grounded answer not."""
+    with database.connect(database_url, name="test") as connection:
+        connection.execute(_THUMBS)
+        connection.execute(_RELEVANCE)
+        connection.commit()
+
+
+_THUMBS = """
+INSERT INTO feedback (tenant, trace_id, kind, value, app, comment)
+SELECT tenant, trace_id, 'thumb', CASE WHEN hallucinated = (evaluation_id % 10 <> 0) THEN -1 ELSE 1 END, app,
+       CASE WHEN evaluation_id % 20 = 0 THEN 'The shop told me otherwise.' END
+FROM evaluation WHERE evaluation_id > 900000 AND evaluation_id % 2 = 0 ON CONFLICT DO NOTHING
+"""
+_RELEVANCE = """
+INSERT INTO judgement (day, evaluation_id, evaluator_version, criterion, repeat, score, body)
+SELECT day, evaluation_id, evaluator_version, criterion, 0,
+       0.5 + CASE WHEN hallucinated THEN 0.0 ELSE 0.2 END + 0.2 * (evaluation_id % 7) / 7, '{}'
+FROM evaluation, unnest(ARRAY['context_relevance', 'answer_relevance']) AS criterion
+WHERE evaluation_id > 900000 ON CONFLICT DO NOTHING
+"""
 _TRAFFIC = """
 INSERT INTO evaluation (day, evaluation_id, evaluator_version, tenant, trace_id, span_id, app, environment, model,
                         prompt_version, retriever_version, evaluator, origin, weight, outcome, faithfulness,

@@ -32,10 +32,13 @@ def test_pages_are_drawn(
 ) -> None:
     folder = Path(os.environ.get("SCREENSHOTS") or tmp_path)
     seeds.traffic(database_url)
+    seeds.thumbs(database_url)
     store(app="search", answer="The plan costs 12 euro.")
     pages = {
         "incident": "/traces?alert=FaithfulnessLow&app=support-bot&flagged=true&window=30m",
         "trace": f"/ui/traces/{plans_trace}",
+        "disagreements": "/ui/disagreements",
+        "health": "/ui/health",
         "evidence": f"/ui/traces/{plans_trace}?claim=c3",
     }
     page = browse("/ui/traces", width=width, dark=dark)

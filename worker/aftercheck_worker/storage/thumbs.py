@@ -51,13 +51,19 @@ class Correlated(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
 
 
-_SAID: Final = """
-WITH said AS (
+NEWEST: Final = 5_000
+"""Thumbs that are read, the newest: the pages stay fast however many there are."""
+_NEW: Final = """
+WITH f AS MATERIALIZED (
+  SELECT trace_id, span_id, tenant, value, comment, created_at FROM feedback
+  WHERE tenant = %(tenant)s AND kind = 'thumb' ORDER BY created_at DESC LIMIT %(newest)s
+)"""
+_SAID: Final = """, said AS (
   SELECT e.day, e.evaluation_id, e.app, e.evaluator, e.evaluator_version, e.outcome, e.faithfulness,
          sign(sum(f.value)) AS thumb
-  FROM feedback AS f JOIN evaluation AS e
+  FROM f JOIN evaluation AS e
     ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
-  WHERE f.tenant = %(tenant)s AND f.kind = 'thumb' AND e.outcome IN ('grounded', 'ungrounded')
+  WHERE e.outcome IN ('grounded', 'ungrounded')
   GROUP BY 1, 2, 3, 4, 5, 6, 7
 )
 """
@@ -81,36 +87,37 @@ FROM (
 ) AS scored
 WHERE thumb <> 0 AND score IS NOT NULL GROUP BY 1, 2, 3
 """
-_DISAGREEMENTS: Final = """
-SELECT e.evaluation_id, e.trace_id, e.span_id, e.app, e.outcome, f.value, f.comment, f.created_at,
-       coalesce(left(i.body->>'question', 200), '') AS question,
-       EXISTS (SELECT FROM label AS l WHERE l.evaluation_id = e.evaluation_id AND l.status = 'regression_case')
-       AS reviewed
-FROM feedback AS f JOIN evaluation AS e
-  ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
-  LEFT JOIN interaction AS i ON i.day = e.day AND i.evaluation_id = e.evaluation_id
-WHERE f.tenant = %(tenant)s AND f.kind = 'thumb'
-  AND ((f.value < 0 AND e.outcome = 'grounded') OR (f.value > 0 AND e.outcome = 'ungrounded'))
-ORDER BY reviewed, f.value, f.created_at DESC LIMIT 100
+_DISAGREEMENTS: Final = """, worst AS (
+  SELECT e.day, e.evaluation_id, e.trace_id, e.span_id, e.app, e.outcome, f.value, f.comment, f.created_at,
+         e.evaluation_id IN (SELECT l.evaluation_id FROM label AS l WHERE l.status = 'regression_case') AS reviewed
+  FROM f JOIN evaluation AS e
+    ON e.trace_id = f.trace_id AND e.tenant = f.tenant AND e.run_id = 'online' AND f.span_id IN ('', e.span_id)
+  WHERE (f.value < 0 AND e.outcome = 'grounded') OR (f.value > 0 AND e.outcome = 'ungrounded')
+  ORDER BY reviewed, f.value, f.created_at DESC LIMIT 50
+)
+SELECT w.evaluation_id, trace_id, span_id, app, outcome, value, comment, created_at, reviewed,
+       coalesce((SELECT left(i.body->>'question', 200) FROM interaction AS i
+                 WHERE i.day = w.day AND i.evaluation_id = w.evaluation_id), '') AS question
+FROM worst AS w ORDER BY reviewed, value, created_at DESC
 """
 
 
 def cells(connection: Connection, tenant: str) -> list[CellCounts]:
     """Count the four cells per app and evaluator version, those with most thumbs first."""
-    return _read(connection, CellCounts, _SAID + _CELLS, tenant)
+    return _read(connection, CellCounts, _NEW + _SAID + _CELLS, tenant)
 
 
 def correlations(connection: Connection, tenant: str) -> list[Correlated]:
     """Correlate thumbs with every triad score, per app and evaluator version."""
-    return _read(connection, Correlated, _SAID + _CORRELATIONS, tenant)
+    return _read(connection, Correlated, _NEW + _SAID + _CORRELATIONS, tenant)
 
 
 def disagreements(connection: Connection, tenant: str) -> list[Disagreement]:
     """Open ones before reviewed ones; thumbs down on grounded answers (evaluator gaps) before the reverse."""
-    return _read(connection, Disagreement, _DISAGREEMENTS, tenant)
+    return _read(connection, Disagreement, _NEW + _DISAGREEMENTS, tenant)
 
 
 def _read(connection: Connection, kind: type[_S], statement: str, tenant: str) -> list[_S]:
-    values: Mapping[str, object] = {"tenant": tenant}
+    values: Mapping[str, object] = {"tenant": tenant, "newest": NEWEST}
     with connection.cursor(row_factory=class_row(kind)) as cursor:
         return cursor.execute(statement.encode(), values).fetchall()
