@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -57,12 +58,17 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
         raise error
     found = [
         {
-            "field": ".".join(str(part) for part in one["loc"])[:200].encode("ascii", "replace").decode(),
+            "field": ".".join(_named(part) for part in one["loc"])[:200],
             "why": one["type"],
         }
         for one in error.errors()[:20]
     ]
     return JSONResponse({"error": "invalid", "detail": "the request does not fit the contract", "fields": found}, 422)
+
+
+def _named(part: object) -> str:
+    """A field's name or a position; a key that is no plain name may be the user's text, and is not repeated."""
+    return str(part) if isinstance(part, int) or re.fullmatch(r"[a-z_]{1,40}", str(part)) else "?"
 
 
 async def _dependency(request: Request, error: Exception) -> JSONResponse:

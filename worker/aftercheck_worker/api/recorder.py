@@ -62,20 +62,23 @@ class Recorder:
         self._evaluator = evaluator
         self._known: set[str] = set()
         self._line: queue.Queue[Record | None] = queue.Queue(MOST)
-        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread, unless it runs."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
         """Write what waits, for a few seconds at most."""
+        if self._thread is None or not self._thread.is_alive():
+            return
         try:
             self._line.put(None, timeout=1)
         except queue.Full:
             return
-        if self._thread.is_alive():
-            self._thread.join(PATIENCE_SECONDS)
+        self._thread.join(PATIENCE_SECONDS)
 
     def put(self, record: Record) -> None:
         """Take a check; drop it, counted, when the line is full. Never waits."""
