@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 
 from aftercheck_schemas import Claim, Interaction, Judgement, Passage
+from aftercheck_worker import settings
+from aftercheck_worker.cli import application as cli
 from aftercheck_worker.judge import Judge, JudgePlan
 from aftercheck_worker.judge.stub import Stub
 from aftercheck_worker.judge.stub.server import application
@@ -129,3 +133,30 @@ def test_faults_of_form_are_read_or_asked_again(fault: str) -> None:
 
     assert [claim.status for claim in found.claims] == ["supported", "contradicted"]
     assert found.failures == ()
+
+
+def test_the_shipped_stub_is_a_judge_for_the_whole_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {
+        "id": "a",
+        "query": "How high?",
+        "context": [PASSAGES[0].text],
+        "response": "The tower is 381 metres high.",
+    }
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row), encoding="utf-8")
+    monkeypatch.setenv("AFTERCHECK_JUDGE_SHARE", "all")
+    with stub(Stub()) as url:
+        monkeypatch.setenv("AFTERCHECK_JUDGE_URL", url)
+        settings.current.cache_clear()
+        try:
+            code = cli.run(["evaluate", str(file), "--judge"])
+        finally:
+            settings.current.cache_clear()
+
+    found = json.loads(capsys.readouterr().out)
+    (claim,) = found["claims"]
+    assert (code, found["decided_by"], claim["status"], claim["decided_by"]) == (0, "judge", "supported", "judge")
+    (part,) = claim["evidence"]
+    assert part["text"] == PASSAGES[0].text[part["start"] : part["end"]] == "It is 381 metres high."

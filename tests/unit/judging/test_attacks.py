@@ -42,6 +42,7 @@ def test_the_corpus_is_large_enough() -> None:
     assert {pair.language for pair in _attacks.pairs()} == {"en", "de", "pl", "uk", "ru"}
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.req("S10", "S12", "S13")
 def test_no_attack_makes_a_false_claim_supported(evaluator: Evaluator) -> None:
     proven(_attacks.run(evaluator, _attacks.trials(rotating())))
