@@ -16,7 +16,7 @@ _TRAIL = re.compile(
     r"^(?!(?:In|On|At|During)\b)([A-Z][^,;:]{15,120}?) ((?:in|on|during|since) (?:[A-Z]\w+ )?(?:\d{1,2}, )?\d{4})\.$"
 )
 _CLAUSE = re.compile(r"\b(?:who|which|that|whose|where|when|to|and|but|by|set|based|starring|\w+ing)\b")
-_BECAUSE = re.compile(r"^([A-Z][^,;:]{15,110}) because ([^,;:]{10,110})\.$")
+_BECAUSE = re.compile(r"^([A-Z][^,;:]{15,110}) because (?!of )([^,;:]{10,110})\.$")
 _NAME_START = re.compile(r"^(?:[A-Z][\w'’-]+ [A-Z]|[A-Z]{2,}|I\b)")
 FRAMES = (
     "According to the text, {}",
@@ -51,7 +51,13 @@ def _drop_appositive(text: str, _random: Random) -> str:
 def _move_lead(text: str, _random: Random) -> str:
     """Turn `In 1990, the band broke up.` into `The band broke up in 1990.`."""
     match = _LEAD.match(text)
-    if match is None or not text.endswith(".") or "," in text[match.end() :] or len(text.split()) > 24:
+    if (
+        match is None
+        or not text.endswith(".")
+        or text.count('"') % 2
+        or "," in text[match.end() :]
+        or len(text.split()) > 24
+    ):
         return text
     rest = text[match.end(1) + 2 : -1]
     return f"{rest[:1].upper()}{rest[1:]} {match[1][:1].lower()}{match[1][1:]}."

@@ -54,7 +54,8 @@ _GROUPS: tuple[tuple[str, ...], ...] = (
 )
 _GROUP = {word: group for group in _GROUPS for word in group}
 _SYMMETRIC = re.compile(
-    r"\b(and|or|with|between|meets?|met|married|versus|vs|both|equals?|same|than|near|known|called)\b|[,;/&]"
+    r"\b(and|or|with|between|meets?|met|married|versus|vs|both|equals?|same|"
+    r"alter ego|real name|than|near|known|called)\b|[,;/&]"
 )
 _VERBAL = re.compile(r"\b\w+(?:ed|es|s)\b|\b(is|was|has|had|won|beat|led|gave|told|made|wrote|sold|took|ran)\b")
 

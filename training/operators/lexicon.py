@@ -133,7 +133,7 @@ _DROP = {
     "hard",
     "back",
     *_MANY_SENSES,
-    "known as",
+    *("known as", "uses", "country", "countries", "doctor", "mistake", "error", "fix", "repair"),
     "company",
 }
 SYNONYMS = {key: values for key, values in _read(_NEAR).items() if key not in _DROP}
@@ -156,7 +156,7 @@ QUANTIFIERS: dict[str, tuple[list[str], list[str]]] = {
     "only": (["more than"], ["no more than"]),
     "may": (["must", "will certainly"], ["might", "could"]),
     "might": (["must", "will certainly"], ["may", "could"]),
-    "could": (["certainly will"], ["might"]),
+    "could": (["certainly will"], []),
     "usually": (["always", "never"], ["generally", "typically"]),
     "sometimes": (["always", "never"], ["at times", "occasionally"]),
     "often": (["always", "rarely"], ["frequently"]),

@@ -108,11 +108,13 @@ def _in_date(claim: str, match: re.Match[str]) -> bool:
     )
 
 
-def _follows(before: str, match: re.Match[str], value: str) -> bool:
+def _follows(before: str, after: str, match: re.Match[str], value: str) -> bool:
     """The other value is implied by the true one: `more than 5` by `more than 7`, `after 1995` by `after 1992`."""
     old, new = (float(text.replace(",", "")) for text in (match[2] + (match[3] or ""), value))
     if _LOWER.search(before):
         return new < old
+    if after.startswith(" or more"):
+        return True
     if _UPPER.search(before):
         return new > old or bool(re.search(r"up to \w* ?$", before))
     return _is_year(match) and bool(re.search(r"\b(?:after|before) $", before, re.IGNORECASE))
@@ -125,7 +127,7 @@ def number(claim: str, context: Context, random: Random) -> Edit | None:
         return _number_word(claim, random)
     match = random.choice(found)
     value, contradiction = _other(match, context, random)
-    if value == match[2] + (match[3] or "") or _follows(claim[: match.start()], match, value):
+    if value == match[2] + (match[3] or "") or _follows(claim[: match.start()], claim[match.end() :], match, value):
         return None
     new = f"{match[1]}{value}{match[4] or ''}"
     if match[0] == new or new in claim:

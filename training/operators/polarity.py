@@ -53,6 +53,8 @@ _AFTER = {
     "only": re.compile(rf" {_NUMBER}"),
     "almost": re.compile(rf" {_NUMBER}"),
     "nearly": re.compile(rf" {_NUMBER}"),
+    "at least": re.compile(rf" {_NUMBER}"),
+    "at most": re.compile(rf" {_NUMBER}"),
     "some": re.compile(r" (?!time|\d|sort|kind|way|point|extent|day|\w+thing)"),
     "several": re.compile(r" (?!more|of)"),
     **dict.fromkeys(("may", "might", "could"), re.compile(r" (?!not|well|or|[A-Z/])")),
