@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from aftercheck_worker import embedded
 from aftercheck_worker.api import server
 from aftercheck_worker.settings import Settings, load
 from aftercheck_worker.storage import database, migrate
+from benchmarks import _full_traces
 
 EVALUATIONS = 1_000_000
 ROUNDS = 100
@@ -45,11 +47,11 @@ REQUEST = {
 _FILL = """
 INSERT INTO evaluation (day, evaluation_id, evaluator_version, tenant, trace_id, span_id, app, environment, model,
                         prompt_version, evaluator, origin, weight, outcome, faithfulness, hallucinated, flagged,
-                        finalised_at)
+                        claims, verifiable, finalised_at)
 SELECT current_date, n, repeat('0', 64), 'default', lpad(to_hex(n), 32, '0'), lpad(to_hex(n), 16, '0'),
        'app' || n %% 40, 'production', 'model' || n %% 3, 'p' || n %% 5, 'engine', 'production', 20,
        CASE WHEN n %% 10 = 0 THEN 'ungrounded' ELSE 'grounded' END, CASE WHEN n %% 10 = 0 THEN 0.5 ELSE 1 END,
-       n %% 10 = 0, n %% 10 = 0, now() - make_interval(secs => 86400.0 * n / %(count)s)
+       n %% 10 = 0, n %% 10 = 0, 5, 5, now() - make_interval(secs => 86400.0 * n / %(count)s)
 FROM generate_series(1, %(count)s) AS n
 """
 _LEDGER = """
@@ -63,7 +65,8 @@ def run() -> dict[str, float]:
     """Measure.
 
     `check.p95_ms`: one caller, 5 claims x 5 passages, the default evaluator. `check.errors_50_callers`: replies other
-    than 200 and 503 with Retry-After. `ui.*_p95_ms`: pages at a million stored evaluations, a 30-minute window.
+    than 200 and 503 with Retry-After. `ui.*_p95_ms`: pages at a million stored evaluations, a 30-minute window; every
+    trace page is another trace, with its text, five claims, evidence, a judge, and three repeats.
     `otlp.spans_per_s`: requests of 500 spans as protobuf, one process, client and server on this machine.
     """
     with tempfile.TemporaryDirectory() as home, embedded.start(Path(home)) as services:
@@ -154,12 +157,19 @@ def _fill(connection: psycopg.Connection[TupleRow]) -> None:
     connection.execute(_FILL, {"count": EVALUATIONS})
     connection.execute(_LEDGER)
     connection.execute("ANALYZE evaluation, ledger")
+    _full_traces.fill(connection)
 
 
 def _pages(client: httpx.Client) -> dict[str, float]:
-    trace = f"{EVALUATIONS // 2:032x}"
+    step = EVALUATIONS // 250 // _full_traces.EVERY * _full_traces.EVERY
+    traces = itertools.cycle(f"{number:032x}" for number in range(step, EVALUATIONS, step))
+    shown = client.get(f"/ui/traces/{next(traces)}").text
+    if shown.count('class="claim ') != len(_full_traces.SENTENCES) or "<mark" not in shown:
+        raise RuntimeError("the trace page shows no claims and no evidence: what is measured is not the page")
     return {
-        "ui.trace_page_p95_ms": _p95(lambda: client.get(f"/ui/traces/{trace}")),
+        "ui.trace_page_p95_ms": _p95(lambda: client.get(f"/ui/traces/{next(traces)}")),
         "ui.incident_page_p95_ms": _p95(lambda: client.get("/ui/incidents?alert=FaithfulnessLow"), 40),
         "ui.list_page_p95_ms": _p95(lambda: client.get("/ui/traces"), 40),
+        "ui.disagreements_page_p95_ms": _p95(lambda: client.get("/ui/disagreements"), 40),
+        "ui.health_page_p95_ms": _p95(lambda: client.get("/ui/health"), 40),
     }

@@ -53,25 +53,29 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _CHANGES: Final = """
-WITH judged AS (
+WITH judged AS (  -- first by all dimensions at once: a few hundred rows, whatever the traffic
   SELECT app, model, prompt_version, retriever_version, environment, evaluator || ' ' || left(evaluator_version, 12)
-         AS ruler, hallucinated, faithfulness, finalised_at >= %(start)s AS now
+         AS ruler, finalised_at >= %(start)s AS now, count(*) AS judged, count(*) FILTER (WHERE hallucinated) AS bad,
+         sum(faithfulness) AS faithful, count(faithfulness) AS measured
   FROM evaluation
   WHERE run_id = 'online' AND tenant = %(tenant)s AND origin = 'production' AND NOT late
     AND finalised_at >= %(before)s AND finalised_at < %(end)s AND day >= %(before)s::date - 2
     AND outcome IN ('grounded', 'ungrounded') AND (%(app)s = '' OR app = %(app)s)
+  GROUP BY 1, 2, 3, 4, 5, 6, 7
 )
 SELECT d.dimension, d.value,
-       count(*) FILTER (WHERE now) AS judged, count(*) FILTER (WHERE now AND hallucinated) AS bad,
-       avg(faithfulness) FILTER (WHERE now) AS faithfulness,
-       count(*) FILTER (WHERE NOT now) AS judged_before,
-       count(*) FILTER (WHERE NOT now AND hallucinated) AS bad_before,
-       avg(faithfulness) FILTER (WHERE NOT now) AS faithfulness_before
+       coalesce(sum(judged) FILTER (WHERE now), 0)::int8 AS judged,
+       coalesce(sum(bad) FILTER (WHERE now), 0)::int8 AS bad,
+       sum(faithful) FILTER (WHERE now) / nullif(sum(measured) FILTER (WHERE now), 0)::float8 AS faithfulness,
+       coalesce(sum(judged) FILTER (WHERE NOT now), 0)::int8 AS judged_before,
+       coalesce(sum(bad) FILTER (WHERE NOT now), 0)::int8 AS bad_before,
+       sum(faithful) FILTER (WHERE NOT now) / nullif(sum(measured) FILTER (WHERE NOT now), 0)::float8
+       AS faithfulness_before
 FROM judged, LATERAL (VALUES ('all', ''), ('app', app), ('model', model), ('prompt version', prompt_version),
                              ('retriever version', retriever_version), ('environment', environment),
                              ('evaluator', ruler)) AS d (dimension, value)
 GROUP BY d.dimension, d.value
-ORDER BY d.dimension, bad DESC, judged DESC, d.value LIMIT 300
+ORDER BY d.dimension, 4 DESC, 3 DESC, d.value LIMIT 300
 """
 
 
