@@ -187,7 +187,7 @@ def _targets(trial: Trial, found: Sequence[Claim]) -> Iterator[Claim]:
 
 def _worst(verdicts: Sequence[Verdict], target: set[str]) -> ClaimStatus | None:
     """The status of a twin that was cut into several claims: supported only when all of them are."""
-    statuses = [verdict.status for verdict in verdicts if verdict.claim_id in target]
+    statuses: list[ClaimStatus] = [verdict.status for verdict in verdicts if verdict.claim_id in target]
     for status in statuses:
         if status != "supported":
             return status
