@@ -19,6 +19,12 @@ _PICKLES: Final = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\
 """First bytes of torch.save (a zip) and of pickle protocols 2 to 5."""
 
 
+class _Marks(msgspec.Struct):
+    """What of a JSON file asks for code; a file that is no object asks for none."""
+
+    auto_map: object = None
+
+
 def refuse_unsafe(path: Path, model: str) -> None:
     """Look at one file of a model.
 
@@ -60,7 +66,6 @@ def _needs_code(path: Path) -> bool:
     if path.stat().st_size > MAX_JSON:
         return False
     try:
-        content: object = msgspec.json.decode(path.read_bytes())
+        return bool(msgspec.json.decode(path.read_bytes(), type=_Marks).auto_map)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return isinstance(content, dict) and bool(content.get("auto_map"))  # pyright: ignore[reportUnknownMemberType]
