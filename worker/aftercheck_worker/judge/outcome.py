@@ -118,8 +118,11 @@ def judged(
         name: version of the evaluator with its judge; the verifier's own by default.
     """
     answer = answered(interaction, before)
-    checked = crosscheck(evaluator.verifier, answer, before.claims, judgement, decides)
-    folded = verdicts.fold(before.verdicts, judgement, checked, decides)
+    # A claim beyond MAX_CLAIMS was not asked about: that is no failure of the judge.
+    said = frozenset(claim.claim_id for claim in judgement.claims)
+    mine = said if decides is None else decides & said
+    checked = crosscheck(evaluator.verifier, answer, before.claims, judgement, mine)
+    folded = verdicts.fold(before.verdicts, judgement, checked, mine)
     found = scoring.evaluation(
         answer,
         before.claims,
@@ -134,7 +137,7 @@ def judged(
         probability=calibration.answer_probability(_probabilities(folded.verdicts), evaluator.answer),
     )
     extra = (*before.labels, *judgement.labels, *kinship.labels(judgement.model, interaction.model))
-    if len(judgement.claims) == MAX_CLAIMS:
+    if decides and not decides <= {claim.claim_id for claim in judgement.claims}:
         extra = (*extra, TRUNCATED)
     labels = tuple(dict.fromkeys((*found.labels, *extra)))
     decided = msgspec.structs.replace(
