@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
+from contextlib import closing
+from typing import Any
 
 import msgspec
 import psycopg
@@ -48,7 +50,7 @@ def record(trace_id: str, user: str) -> bytes:
     return pack(b"1-1", dict(zip(words[::2], words[1::2], strict=True)), digest_of(b"1-1", payload))
 
 
-def fill(connection: psycopg.Connection[tuple[object, ...]], store: redis.Redis, user: str) -> dict[str, str]:
+def fill(connection: psycopg.Connection[tuple[object, ...]], store: Any, user: str) -> dict[str, str]:
     """One trace of the user in every place that holds traces."""
     ids = {name: secrets.token_hex(16) for name in ("asked", "unread", "waiting", "cold", "letter")}
     body = Interaction(trace_id=ids["asked"], span_id="1" * 16, app="shop", answer="SENTINEL", user_id=user)
@@ -86,10 +88,8 @@ def test_every_copy_of_a_users_traces_goes_and_no_other(
     capsys: pytest.CaptureFixture[str], settings: Settings, database_url: str, redis_url: str
 ) -> None:
     _ = settings  # puts both URLs into the environment
-    with (
-        database.connect(database_url, name="test") as connection,
-        redis.Redis.from_url(redis_url) as store,  # pyright: ignore[reportUnknownMemberType]
-    ):
+    store: Any = redis.Redis.from_url(redis_url)  # pyright: ignore[reportUnknownMemberType]
+    with database.connect(database_url, name="test") as connection, closing(store):
         mine = fill(connection, store, NAMED)
         others = fill(connection, store, "somebody else")
         assert application.run(["erase", "--user-id", USER, "--yes", "--json"]) == 0

@@ -30,13 +30,13 @@ def _unread(link: Link, keys: Keys) -> Iterator[tuple[str, bytes]]:
     start = "-"
     while page := as_list(link.call("XRANGE", keys.stream, start, "+", "COUNT", PAGE)):
         for one in page:
-            entry_id, fields = as_list(one)
+            fields = as_list(one)[1]
             try:
                 header, payload = decode_entry(as_pairs(as_list(fields)))
             except WireError:
                 continue  # intake makes a dead letter of it, which is searched too
             yield header.trace_id, payload
-        start = f"({as_bytes(entry_id).decode()}"
+        start = f"({as_bytes(as_list(page[-1])[0]).decode()}"
 
 
 def _waiting(link: Link, keys: Keys) -> Iterator[tuple[str, bytes]]:
