@@ -123,7 +123,8 @@ def test_operators_are_deterministic() -> None:
     ("operator", "claim", "spoken"),
     [
         (quantifier, "It is one of the most violent gangs of the city.", "majority"),
-        (quantifier, "So many rooms are dark.", "all"),
+        (quantifier, "So many rooms are dark.", "few"),
+        (quantifier, "He is perhaps most famous for his songs.", "majority"),
         (number, "More than 5 rooms are dark.", "More than 6"),
         (number, "The hotel opened on March 24.", "twenty"),
         (exchange, "Harbor Labs is an American firm.", "American is"),

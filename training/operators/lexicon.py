@@ -133,7 +133,19 @@ _DROP = {
     "hard",
     "back",
     *_MANY_SENSES,
-    *("known as", "uses", "country", "countries", "doctor", "mistake", "error", "fix", "repair"),
+    *(
+        "known as",
+        "uses",
+        "country",
+        "countries",
+        "doctor",
+        "mistake",
+        "error",
+        "fix",
+        "repair",
+        "revealed",
+        "reveals",
+    ),
     "company",
 }
 SYNONYMS = {key: values for key, values in _read(_NEAR).items() if key not in _DROP}
@@ -142,9 +154,9 @@ for _word in ("left", "right", "bring", "born", "same", "up", "down", "over", "k
 
 QUANTIFIERS: dict[str, tuple[list[str], list[str]]] = {
     "some": (["all", "no"], ["at least some"]),
-    "many": (["all", "few"], ["numerous"]),
+    "many": (["few", "hardly any"], ["numerous"]),
     "most": (["all", "few"], ["the majority of"]),
-    "several": (["all", "no"], ["a number of"]),
+    "several": (["no", "hardly any"], ["a number of"]),
     "few": (["many", "most"], ["not many"]),
     "all of": (["none of", "few of"], ["every one of"]),
     "every": (["no", "only one"], ["each"]),

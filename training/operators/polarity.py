@@ -49,7 +49,7 @@ _NOT_BEFORE = {
     **dict.fromkeys(("may", "might", "could"), re.compile(r"(?:\blonger|/) ?$", re.IGNORECASE)),
 }
 _AFTER = {
-    "most": re.compile(r" (?:of\b|(?:[a-z]+ )?[a-z]+[^s\W]s\b)"),
+    "most": re.compile(r" (?:of\b|[a-z]+[^su\W]s\b)"),
     "only": re.compile(rf" {_NUMBER}"),
     "almost": re.compile(rf" {_NUMBER}"),
     "nearly": re.compile(rf" {_NUMBER}"),
