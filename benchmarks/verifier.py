@@ -32,8 +32,8 @@ from aftercheck_worker.text.segments import segment_b
 SEED = 7
 PAIRS = 384
 ANSWERS = 16
-CLAIMS, PASSAGES, WORDS = 5, 10, 185
-"""An answer of the bar; 185 words of this text are about 250 word pieces."""
+CLAIMS, PASSAGES, WORDS = 5, 10, 240
+"""An answer of the bar; 240 words of this text are about 250 word pieces."""
 GRID = ((5, 25), (10, 50), (25, 125), (50, 250), (100, 500), (200, 1000))
 """(claims, passages of 60 words) of the cost plot."""
 PLOT = Path(__file__).parent / "results" / "verifier_cost.svg"
