@@ -84,3 +84,11 @@ def test_environment_comes_from_the_resource_when_the_header_has_none() -> None:
     chunk = Chunk(resource={"deployment.environment.name": "staging"})
     assert assemble(TRACE, "app", [chunk]).environment == "staging"
     assert assemble(TRACE, "app", [chunk], environment="prod").environment == "prod"
+
+
+def test_the_convention_for_dialogues_names_the_session_before_the_one_for_visits() -> None:
+    visit = span(1, attributes={"session.id": "visit", "langfuse.session.id": "vendor"})
+    dialogue = span(2, attributes={"gen_ai.conversation.id": "dialogue"})
+    assert session_of([visit]) == "visit"
+    assert session_of([visit, dialogue]) == "dialogue"
+    assert assemble(TRACE, "app", [Chunk(resource={}, spans=(visit, dialogue))]).session_id == "dialogue"
