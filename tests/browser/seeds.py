@@ -69,6 +69,13 @@ def judged(connection: psycopg.Connection[TupleRow], trace_id: str) -> None:
     ).fetchone()
     assert row is not None
     claims = connection.execute("SELECT claim_id, text FROM claim WHERE evaluation_id = %s", (row[1],)).fetchall()
+    connection.execute(
+        "UPDATE evaluation SET details = coalesce(details, '{}') || %s::jsonb WHERE evaluation_id = %s",
+        ('{"judge": {"why": "band", "first": {"c2": {"status": "unclear", "confidence": 0.55}}}}', row[1]),
+    )
+    connection.execute(
+        "UPDATE verdict SET decided_by = 'judge' WHERE evaluation_id = %s AND claim_id = 'c2'", (row[1],)
+    )
     judgement = opinion([(str(name), str(text)) for name, text in claims])
     scores: Sequence[tuple[str, int, float | None]] = [
         *(("faithfulness", place, score) for place, score in enumerate(judgement.faithfulness)),

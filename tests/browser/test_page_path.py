@@ -64,6 +64,13 @@ def test_judge_and_verifier_stand_side_by_side(browse: Open, plans_trace: str) -
     assert "supported from 0." in words
     assert panel.locator("tr", has_text="faithfulness").locator(".num").all_inner_texts() == ["0.60", "0.80", "3"]
     assert page.locator(".answer-text .redacted", has_text="EMAIL").count() == 1
+    page.locator("a.claim", has_text="Support by mail").click()
+    page.locator("#claim blockquote", has_text="Support by mail").wait_for()
+    rows = dict(zip(panel.locator("dt").all_inner_texts(), panel.locator("dd").all_inner_texts(), strict=True))
+    assert "decided by the judge" in rows["Verdict"]
+    assert "unclear sure to 0.55" in rows["Verifier"]
+    page.locator("a.claim", has_text="15 euro").click()
+    page.locator("#claim blockquote", has_text="15 euro").wait_for()
     panel.get_by_role("link", name="prices.md").first.click()
     assert page.locator("details.source:target mark").first.is_visible()
 

@@ -10,6 +10,7 @@ from aftercheck_schemas.evaluation import DecidedBy
 from aftercheck_worker import settings, testing
 from aftercheck_worker.judge import outcome
 from aftercheck_worker.models.base import ModelInfo
+from aftercheck_worker.storage.judged import Judged
 from aftercheck_worker.storage.judging import Provisional
 
 JUDGE = ModelInfo(name="m", revision="", parameters={"mode": "json_schema"})
@@ -93,3 +94,13 @@ def test_all_that_can_change_a_verdict_changes_the_version() -> None:
     assert first == again
     assert len({first, *others}) == 5
     assert spec["verifier"] == evaluator.version
+
+
+def test_the_verifiers_own_verdicts_are_kept_beside_the_judges() -> None:
+    kept = Judged(
+        why="band",
+        audit=False,
+        probability=1.0,
+        first=(Verdict(claim_id="c2", status="unclear", confidence=0.55),),
+    ).document
+    assert kept["first"] == {"c2": {"status": "unclear", "confidence": 0.55}}

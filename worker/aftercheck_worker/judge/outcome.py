@@ -172,6 +172,7 @@ def finished(
             probability=provisional.probability,
             judgement=judgement,
             verifier_faithfulness=before.faithfulness,
+            first=tuple(verdict for verdict in before.verdicts if verdict.claim_id in decides),
             agreed=folded.agreed,
             disagreed=folded.disagreed,
             refused=folded.refused,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from aftercheck_schemas import Judgement
+from aftercheck_schemas import Judgement, Verdict
 from aftercheck_schemas.evaluation import Evaluation
 from aftercheck_worker.storage import totals
 
@@ -28,6 +28,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         probability: that an answer like this is judged, (0, 1].
         judgement: None when the judge failed.
         verifier_faithfulness: what the verifier alone said, 0..1.
+        first: the verifier's own verdicts on the claims that the judge decided, to be shown beside the judge's.
         agreed, disagreed: claims that both decided. refused: judged statuses that the cross-check stopped.
     """
 
@@ -36,6 +37,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     probability: float
     judgement: Judgement | None = None
     verifier_faithfulness: float | None = None
+    first: tuple[Verdict, ...] = ()
     agreed: int = 0
     disagreed: int = 0
     refused: int = 0
@@ -48,6 +50,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
             "audit": self.audit,
             "probability": self.probability,
             "verifier": self.verifier_faithfulness,
+            "first": {one.claim_id: {"status": one.status, "confidence": one.confidence} for one in self.first},
         }
 
 

@@ -38,6 +38,12 @@ class First(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
 
 
+class _Routed(msgspec.Struct, frozen=True, kw_only=True):
+    """What `storage.judged.Judged.document` keeps and the page shows."""
+
+    first: dict[str, First] = {}
+
+
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """The claim that is open.
 
@@ -148,8 +154,8 @@ def _details(found: EvaluationStory | None) -> Mapping[str, object]:
 
 def _first(details: Mapping[str, object], claim_id: str) -> First | None:
     try:
-        return msgspec.convert(details.get("verifier"), dict[str, First]).get(claim_id)
-    except msgspec.ValidationError:  # not kept, or by another release
+        return msgspec.convert(details.get("judge"), _Routed).first.get(claim_id)
+    except msgspec.ValidationError:  # no judge, or another release's
         return None
 
 
