@@ -46,6 +46,7 @@ _NOT_BEFORE = {
     "many": re.compile(r"\b(?:so|as|how|too|great|good) $", re.IGNORECASE),
     "few": re.compile(r"\b(?:past|last|next|first|these|those|every) $", re.IGNORECASE),
     "only": re.compile(r"\b(?:not|if|the|an) $", re.IGNORECASE),
+    "plans to": re.compile(r"\b(?:of|its|his|her|their|any|some|no|with|for) $", re.IGNORECASE),
     **dict.fromkeys(("may", "might", "could"), re.compile(r"(?:\blonger|/) ?$", re.IGNORECASE)),
 }
 _AFTER = {
@@ -55,7 +56,7 @@ _AFTER = {
     "nearly": re.compile(rf" {_NUMBER}"),
     "at least": re.compile(rf" {_NUMBER}"),
     "at most": re.compile(rf" {_NUMBER}"),
-    "some": re.compile(r" (?!time|\d|sort|kind|way|point|extent|day|\w+thing)"),
+    "some": re.compile(rf" (?!{_NUMBER}|time|\d|sort|kind|way|point|extent|day|\w+thing)"),
     "several": re.compile(r" (?!more|of)"),
     **dict.fromkeys(("may", "might", "could"), re.compile(r" (?!not|well|or|[A-Z/])")),
 }
