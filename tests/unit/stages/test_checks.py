@@ -137,6 +137,26 @@ def test_a_number_of_the_question_needs_no_source() -> None:
 
 
 @pytest.mark.parametrize(
+    ("claim", "line", "turned"),
+    [
+        ("Copper is more reactive than iron.", "Iron is more reactive than copper, so it displaces copper.", True),
+        ("The ferry is faster than the train.", "The train is faster than the ferry.", True),
+        ("Kupfer ist teurer als Eisen.", "Eisen ist teurer als Kupfer.", True),
+        ("Медь дороже, чем железо.", "Железо дороже, чем медь.", False),  # its comma ends the clause: left alone
+        ("Iron is more reactive than copper.", "Iron is more reactive than copper.", False),
+        ("Copper is less reactive than iron.", "Iron is more reactive than copper.", False),
+        ("Copper is not more reactive than iron.", "Iron is more reactive than copper.", False),
+        ("The ferry is slower than the train.", "The train is faster than the ferry.", False),
+        ("Copper is more reactive than gold.", "Iron is more reactive than copper.", False),
+        ("The ferry is faster than the train.", "The train is not faster than the ferry.", False),
+        ("The fee is more than 5 euros.", "The fee is more than 3 euros.", False),
+    ],
+)
+def test_a_comparison_turned_around(claim: str, line: str, turned: bool) -> None:
+    assert (("convict", "comparison_reversed") in reasons(claim, line)) is turned
+
+
+@pytest.mark.parametrize(
     ("claim", "result", "found"),
     [
         ("There is no account ZX-404 in the data.", "accounts lookup 'ZX-404' -> rows: 0", True),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aftercheck_schemas.evaluation import Claim
 from aftercheck_worker.stages.checks import (
     ambiguity,
+    comparisons,
     doctrine,
     emptiness,
     identifiers,
@@ -40,6 +41,7 @@ def _of(claim: Claim, alignment: Alignment, failed: Sequence[Source]) -> tuple[F
         *quotes.check(subject, alignment),
         *tables.check(subject, alignment),
         *emptiness.check(subject, alignment),
+        *comparisons.check(subject, alignment),
         *ambiguity.check(subject, alignment),
         *identifiers.check(subject, alignment),
     ]
