@@ -36,8 +36,9 @@ def held_rows(settings: Settings, count: int) -> list[Row]:
     """Up to `count` held rows of human-labelled sets from the document phases, a fixed sample."""
     rows = [
         row
-        for name in ("b", "c")
-        for row in read_rows(settings.rows / f"{name}.jsonl.gz")
+        for name in ("b", "c", "e")
+        if (path := settings.rows / f"{name}.jsonl.gz").exists()
+        for row in read_rows(path)
         if row.held and row.operator in CLEAN_SETS
     ]
     Random(settings.seed).shuffle(rows)

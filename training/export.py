@@ -60,7 +60,9 @@ def export(weights: Path, folder: Path) -> None:
     state = {
         k: v.float().numpy().astype(np.float32) for k, v in load_weights(weights).items() if v.dtype.is_floating_point
     }
-    model = build_graph(state, token_weights(load_settings().rows / "c.npz"))
+    rows = load_settings().rows
+    phase = next(path for name in ("c", "e") if (path := rows / f"{name}.npz").exists())
+    model = build_graph(state, token_weights(phase))
     onnx.checker.check_model(model)
     onnx.save(model, str(folder / "model.onnx"))
     tokenizer = load_tokenizer(backbone_folder())
