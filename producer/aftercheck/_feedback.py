@@ -8,7 +8,6 @@ from typing import Literal
 from aftercheck import _init
 from aftercheck._buffer import Feedback
 from aftercheck._guard import never_raises, warn_once
-from aftercheck_schemas import redaction
 
 MAX_COMMENT_CHARS = 4_000
 _HEX = frozenset("0123456789abcdef")
@@ -59,6 +58,8 @@ def feedback(
 
 def user_hash(user: str) -> str:
     """Keyed hash of a user's name, 32 hex digits; equal in all processes that share the redaction key."""
+    from aftercheck_schemas import redaction  # at the first feedback, so that the import stays light (R1)
+
     return redaction.user_hash(_init.redaction_key(), user)
 
 

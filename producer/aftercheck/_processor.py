@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace import SpanProcessor
 
 from aftercheck import _tags
 from aftercheck._guard import describe, warn_once
-from aftercheck_schemas.cleaning import CHUNK_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from aftercheck._shipper import Shipper
 
 EVALUATOR = "aftercheck.evaluator"
+CHUNK_EVENT = "gen_ai.content.completion.chunk"
+"""`aftercheck_schemas.cleaning.CHUNK_EVENT`; its module would cost the app\'s import msgspec (R1). A test holds them equal."""
 SPAN_BYTES = 2_500
 ATTRIBUTE_BYTES = 100
 EVENT_BYTES = 400

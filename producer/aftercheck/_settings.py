@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from aftercheck.errors import ConfigurationError
-from aftercheck_schemas.redaction import default_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,6 +100,8 @@ def load(
     Raises:
         ConfigurationError: a value cannot be used.
     """
+    from aftercheck_schemas.redaction import default_key  # at init, so that the import stays light (R1)
+
     name = env.get("OTEL_SERVICE_NAME") or app or ""
     dev = is_true(env.get("AFTERCHECK_DEV"))
     key = env.get("AFTERCHECK_REDACTION_KEY", "").encode() or default_key(app or name)

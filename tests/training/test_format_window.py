@@ -33,7 +33,10 @@ def test_title_stands_in_front_and_gaps_are_marked() -> None:
 
 def test_sentences_keep_abbreviations_and_cut_records_into_lines() -> None:
     assert "Dr. Amara Lind was the captain." in sentences(STORY)
-    assert record_lines('{"hours": {"Monday": "8:0-17:0"}, "wifi": null}') == ["hours Monday: 8:00-17:00", "wifi: null"]
+    assert record_lines('{"hours": {"Monday": "8:0-17:0"}, "wifi": null}') == [
+        "hours Monday: 8:00-17:00",
+        "wifi: null",
+    ]
     assert record_lines("plain prose") is None
 
 

@@ -106,7 +106,7 @@ class Settings(BaseSettings):
     models_lock: Path | None = Field(None, description="Your own pins, beside the shipped models.lock.")
     verifier_model: str = Field("", description="Installed model that the evaluator `model-v1` asks.")
     action_from: Literal["v1", "v2"] = "v1"
-    judge_url: str | None = Field(None, description="Base URL of the judge, or file:///folder; unset = no judge.")
+    judge_url: str | None = Field(None, description="Base URL of the judge, or file:///path; unset = no judge.")
     judge_model: str = Field("default", min_length=1, description="Name of the model at that endpoint.")
     judge_key: SecretStr | None = Field(None, description="Key of the endpoint; a local one needs none.")
     judge_mode: Literal["auto", "json_schema", "json_object", "plain"] = Field(

@@ -48,7 +48,9 @@ def test_auto_probes_at_the_first_answer() -> None:
     assert found.info.parameters == {"mode": "auto"}
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "file://host/x", "anthropic+file:///x"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://x/v1", "http://", "file://host/x", "anthropic+file:///path"]
+)
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="JUDGE_URL"):
         build(named(url))

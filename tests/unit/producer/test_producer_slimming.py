@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercheck_schemas import slimming
+from aftercheck import _processor
+from aftercheck_schemas import cleaning, slimming
 from aftercheck_schemas.redaction import Redactor
 from aftercheck_schemas.slimming import Slimmer
 
@@ -139,3 +140,7 @@ def test_any_value_becomes_valid_json(value: object) -> None:
     document = slimming.encode_json({"v": cast("str", _clean(value))})
     json.loads(document)
     document.encode()
+
+
+def test_the_chunk_event_has_one_name() -> None:
+    assert _processor.CHUNK_EVENT == cleaning.CHUNK_EVENT

@@ -1,7 +1,7 @@
 """From settings to the generator behind the judge.
 
 `http(s)://...` is any OpenAI-compatible endpoint, `https://api.anthropic.com` (or `anthropic+http(s)://...`, for a
-gateway that speaks it) Anthropic's Messages API, `file:///folder` a local model ([gpu] extra).
+gateway that speaks it) Anthropic's Messages API, `file:///path` a local model ([gpu] extra).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _back_end(url: str) -> tuple[Callable[[Endpoint], Remote] | None, str]:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(
             f"AFTERCHECK_JUDGE_URL {url[:80]!r} is no judge's URL",
-            why="it has to begin with http://, https://, anthropic+https:// or file:///",
+            why="it has to begin with http://, https://, anthropic+https:// or file:///path",
             fix="name the base URL, such as http://127.0.0.1:8000/v1, or the folder of a model",
         )
     if plain != url or parts.hostname == ANTHROPIC_HOST:

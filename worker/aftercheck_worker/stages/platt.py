@@ -105,7 +105,7 @@ def fit(labels: Sequence[Label], evaluator_version: str) -> ClaimCalibration:
     groups: dict[ClaimType, list[Label]] = {}
     for label in labels:
         groups.setdefault(label.type, []).append(label)
-    own = {
+    own: dict[ClaimType, Curve] = {
         kind: _curve(group)
         for kind, group in sorted(groups.items())
         if len(group) >= OWN and len({label.supported for label in group}) == 2
@@ -166,9 +166,10 @@ def _curve(labels: Sequence[Label]) -> Curve:
 
 def _logistic(logits: Floats, supported: Floats) -> tuple[float, float]:
     """Damped Newton with Platt's smoothed targets; the slope is kept from turning the ranking around."""
-    positive = supported.sum()
+    positive = float(supported.sum())
     negative = len(supported) - positive
-    targets = np.where(supported > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    high, low = (positive + 1) / (positive + 2), 1 / (negative + 2)
+    targets: Floats = low + (high - low) * supported
     design = np.stack([logits, np.ones_like(logits)], axis=1)
     start = np.array([1.0, 0.0])
 

@@ -110,7 +110,7 @@ def _leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
             yield from _leaves(item, path)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, (list, tuple)):
         leaf = ", ".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-        yield path, leaf, (leaf, *_spellings(value))
+        yield path, leaf, (leaf, *_spellings(value))  # pyright: ignore[reportUnknownArgumentType]
     else:
         leaf = "null" if value is None else str(value)
         yield path, leaf, (leaf, *_spellings(value), str(value))
