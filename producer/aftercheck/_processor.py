@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EVALUATOR = "aftercheck.evaluator"
 CHUNK_EVENT = "gen_ai.content.completion.chunk"
-"""`aftercheck_schemas.cleaning.CHUNK_EVENT`; its module would cost the app\'s import msgspec (R1). A test holds them equal."""
+"""As in `aftercheck_schemas.cleaning`, whose import would cost the app msgspec (R1); a test holds them equal."""
 SPAN_BYTES = 2_500
 ATTRIBUTE_BYTES = 100
 EVENT_BYTES = 400

@@ -86,8 +86,8 @@ def _serve(mode: str, faults: list[str], port: int, accepts: str, latency: float
     from aftercheck_worker.judge.stub import server
     from aftercheck_worker.models.openai_compatible import MODES
 
-    chosen = next((known for known in stub.MODES if known == mode), None)
-    form = next((known for known in MODES if known == accepts), None)
+    chosen = next((known for known in stub.MODES if mode == known), None)
+    form = next((known for known in MODES if accepts == known), None)
     wrong = [name for name in faults if name not in stub.FAULTS and name != "none"]
     if chosen is None or form is None or wrong:
         raise UsageError(
