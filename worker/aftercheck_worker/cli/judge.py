@@ -86,16 +86,14 @@ def _serve(mode: str, faults: list[str], port: int, accepts: str, latency: float
     from aftercheck_worker.judge.stub import server
     from aftercheck_worker.models.openai_compatible import MODES
 
-    chosen = next((known for known in stub.MODES if mode == known), None)
-    form = next((known for known in MODES if accepts == known), None)
     wrong = [name for name in faults if name not in stub.FAULTS and name != "none"]
-    if chosen is None or form is None or wrong:
+    if mode not in stub.MODES or accepts not in MODES or wrong:
         raise UsageError(
-            f"There is no {' '.join(wrong) or (mode if chosen is None else accepts)!r}",
+            f"There is no {' '.join(wrong) or (mode if mode not in stub.MODES else accepts)!r}",
             why="the stub does not know it",
             fix=f"--mode {'|'.join(stub.MODES)}, --accepts {'|'.join(MODES)}, --fault {'|'.join(stub.FAULTS)}|none",
         )
-    app = server.application(stub.Stub(chosen, faults=faults), accepts=form, key=key, latency=latency)
+    app = server.application(stub.Stub(mode, faults=faults), accepts=accepts, key=key, latency=latency)
     server.run(app, host="127.0.0.1", port=port, stop=stopped_by_signals(), ready=_tell)
 
 
