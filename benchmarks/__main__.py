@@ -42,6 +42,15 @@ SHOWN = (
     ("worker.no_model_eval_per_s", "worker without a model, evaluations", "/s", "3000"),
     ("exporter.scrape_ms_1m", "scrape at a million evaluations, p50", "ms", "50"),
     ("exporter.refresh_ms_1m", "refresh from Postgres at a million evaluations", "ms", ""),
+    ("check.p95_ms", "`/monitor/check`, 5 claims x 5 passages, one caller, p95", "ms", "150"),
+    ("ui.trace_page_p95_ms", "trace page at a million evaluations, p95", "ms", "200"),
+    ("ui.incident_page_p95_ms", "incident page, the same", "ms", "500"),
+    ("otlp.spans_per_s", "OTLP receiver, spans", "/s", "5000"),
+    ("judge.overhead_ms_p50", "judge without its model, per call, p50", "ms", "3"),
+    ("verifier.answers_per_s", "answers of 5 claims over 10 passages, 2 cores", "/s", "5"),
+    ("alert.trigger_s", "from bad answers to the page, median", "s", "210"),
+    ("alert.false_pages_worst_30d", "false pages in 30 healthy days, worst case simulated", "", "1"),
+    ("alert.chain_idle_mb", "exporter, Prometheus and Alertmanager, idle", "MB", "150"),
 )
 """README's rows: key, meaning, unit, target."""
 
