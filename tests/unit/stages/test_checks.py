@@ -40,6 +40,11 @@ CONVICTED = [
     ("All rooms have a private balcony.", "Some rooms have a private balcony.", "quantifier_flip"),
     ("Pets are allowed in the garden flats.", "Pets are forbidden in the garden flats.", "antonym"),
     (
+        "The archive is open on weekends.",
+        "The archive is open from 9 am to 4 pm on weekdays and is closed on weekends.",
+        "antonym_clause",
+    ),
+    (
         "The regional office of the fund is in Osvel.",
         "The regional office of the fund is in Brellin.",
         "entity_mismatch",
@@ -52,6 +57,22 @@ CONVICTED = [
         "identifier_mismatch",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        (
+            "The archive is closed on weekends.",
+            "The archive is open from 9 am on weekdays and is closed on weekends.",
+        ),
+        ("The archive is open on weekdays.", "The archive is open on weekdays, but closed on weekends."),
+        ("Exports rose in May.", "Exports rose in May while imports fell in June."),
+        ("The lower deck opened first.", "The lower deck opened first and the upper deck opened last."),
+    ],
+)
+def test_an_opposite_in_another_clause_convicts_nobody(claim: str, passage: str) -> None:
+    assert not [f for f in findings(claim, passage) if f.effect == "convict"]
 
 
 @pytest.mark.req("R10", "R15")

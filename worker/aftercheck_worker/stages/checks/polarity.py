@@ -22,6 +22,9 @@ MAX_TERMS: Final = 10
 _HEDGED: Final = re.compile(
     r"\b(?:i ?' ?m|i am) not (?:\w+ )?(?:sure|certain),?|^\s*(?:no|nein|nie|ні|нет)\s*,\s*", re.IGNORECASE
 )
+_CLAUSE: Final = re.compile(
+    r"[,;]|\b(?:and|but|while|whereas|und|aber|während|oraz|ale|а|але|і|и|но)\b", re.IGNORECASE
+)
 _IMPLICIT: Final = re.compile(
     r"\b(?:refus|declin|fail|unaware|unable|lack|avoid|den(?:y|ied|ies)|reject|prevent|without|stopp?|odm[oó]w|brak|відмов|отказ|weiger|lehn)",
     re.IGNORECASE,
@@ -56,6 +59,7 @@ def check(subject: Subject, alignment: Alignment) -> Iterator[Finding]:
     best = rows[0][0]
     near = [line for share, line in rows[:NEAR] if share >= best - 0.1]
     yield from _swapped_word(subject, alignment, near)
+    yield from _swapped_clause(subject, alignment, near[0])
     yield from _quantifier(subject, alignment, near, best)
     if best >= COVERED:
         yield from _negation(subject, alignment, near)
@@ -137,6 +141,47 @@ def _swapped_word(subject: Subject, alignment: Alignment, lines: list[Line]) -> 
             reason="antonym",
             evidence=(alignment.cite(line, 1.0),),
         )
+
+
+def _swapped_clause(subject: Subject, alignment: Alignment, line: Line) -> Iterator[Finding]:
+    """Both words stand in the line, each in its own clause: "is open on weekdays and closed on weekends".
+
+    The clause with the opposite word must hold a term of the claim that the clause with the claim's word lacks, and
+    not the reverse. What stands before the first of the two words is about both clauses.
+    """
+    if subject.terms - line.terms or _denied(subject, line) or _denies(subject, line):
+        return
+    text = flat(line.text)
+    for left, right in _antonyms(subject.language):
+        for mine, theirs in ((left, right), (right, left)):
+            if mine.search(subject.text) and not theirs.search(subject.text):
+                told, own = _told(text, mine, theirs, subject)
+                if told - own and not own - told:
+                    yield Finding(
+                        kind="antonym",
+                        effect="convict",
+                        status="contradicted",
+                        reason="antonym_clause",
+                        evidence=(alignment.cite(line, 1.0),),
+                    )
+                    return
+
+
+def _told(
+    text: str, mine: re.Pattern[str], theirs: re.Pattern[str], subject: Subject
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Terms of the claim in the clauses with the opposite word, and in those with the claim's; empty without both."""
+    first, second = mine.search(text), theirs.search(text)
+    if first is None or second is None:
+        return frozenset(), frozenset()
+    shared = content(text[: min(first.start(), second.start())], subject.language)
+    clauses = _CLAUSE.split(text)
+    own = " ".join(part for part in clauses if mine.search(part))
+    opposite = " ".join(part for part in clauses if theirs.search(part) and not mine.search(part))
+    if not own or not opposite:
+        return frozenset(), frozenset()
+    compared = subject.terms - shared - content(first.group(), subject.language)
+    return compared & content(opposite, subject.language), compared & content(own, subject.language)
 
 
 def _tight(subject: Subject, line: Line) -> bool:
