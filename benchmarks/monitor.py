@@ -58,6 +58,7 @@ _LEDGER = """
 INSERT INTO ledger (evaluation_id, tenant, trace_id, span_id, day, app, state, weight, finalised_at)
 OVERRIDING SYSTEM VALUE
 SELECT evaluation_id, tenant, trace_id, span_id, day, app, 'scored', weight, finalised_at FROM evaluation
+ON CONFLICT DO NOTHING  -- the checks measured before are stored too
 """
 
 
