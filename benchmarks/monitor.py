@@ -58,7 +58,6 @@ _LEDGER = """
 INSERT INTO ledger (evaluation_id, tenant, trace_id, span_id, day, app, state, weight, finalised_at)
 OVERRIDING SYSTEM VALUE
 SELECT evaluation_id, tenant, trace_id, span_id, day, app, 'scored', weight, finalised_at FROM evaluation
-ON CONFLICT DO NOTHING  -- the checks measured before are stored too
 """
 
 
@@ -83,12 +82,12 @@ def run() -> dict[str, float]:
                 "redis_url": SecretStr(services.redis_url),
             }
         )
+        # Filled before the checks, which are stored too: their ids go on behind the fill's.
+        with database.connect(services.database_url, name="benchmark", statement_timeout=0) as connection:
+            connection.autocommit = True
+            _fill(connection)
         with _serving(settings) as client:
-            found = {**_checks(client), **_otlp(client, services.redis_url)}
-            with database.connect(services.database_url, name="benchmark", statement_timeout=0) as connection:
-                connection.autocommit = True
-                _fill(connection)
-            return {**found, **_pages(client)}
+            return {**_checks(client), **_otlp(client, services.redis_url), **_pages(client)}
 
 
 @contextmanager
@@ -157,6 +156,9 @@ def _otlp(client: httpx.Client, redis_url: str) -> dict[str, float]:
 def _fill(connection: psycopg.Connection[TupleRow]) -> None:
     connection.execute(_FILL, {"count": EVALUATIONS})
     connection.execute(_LEDGER)
+    connection.execute(
+        "SELECT setval(pg_get_serial_sequence('ledger', 'evaluation_id'), max(evaluation_id)) FROM ledger"
+    )
     connection.execute("ANALYZE evaluation, ledger")
     _full_traces.fill(connection)
 

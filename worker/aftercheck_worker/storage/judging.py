@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from aftercheck_schemas import Evaluation, Judgement
 from aftercheck_schemas.vocabulary import Origin, State
 from aftercheck_worker.storage import rows, scrub
-from aftercheck_worker.storage.ledger import CHECKABLE, Work
+from aftercheck_worker.storage.ledger import CHECKABLE, Work, work_of
 from aftercheck_worker.storage.results import ONLINE
 
 JUDGING: Final[tuple[State, ...]] = ("judging",)
@@ -179,21 +179,7 @@ def _waiting(connection: psycopg.Connection[TupleRow], taken: Sequence[TupleRow]
 
 
 def _one(row: TupleRow, body: bytes, kept: bytes | None) -> Waiting:
-    work = Work(
-        evaluation_id=row[0],
-        day=row[1],
-        attempts=row[2],
-        solo=row[3],
-        origin=row[4],
-        weight=row[5],
-        tenant=row[6],
-        app=row[7],
-        trace_id=row[8],
-        span_id=row[9],
-        pairs=row[10],
-        answered_at=rows.nanoseconds(row[11]),
-        body=body,
-    )
+    work = work_of(row, body)
     try:
         provisional = _decoder.decode(kept) if kept else None
     except msgspec.DecodeError:  # written by a newer release

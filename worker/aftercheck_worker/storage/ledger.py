@@ -199,25 +199,27 @@ def claim(connection: psycopg.Connection[TupleRow], ids: Sequence[int]) -> list[
     days = sorted({row[1] for row in taken})
     with connection.cursor(binary=True) as cursor:
         bodies: dict[int, bytes] = dict(cursor.execute(_BODIES, (days, known)).fetchall())
-    works = [
-        Work(
-            evaluation_id=row[0],
-            day=row[1],
-            attempts=row[2],
-            solo=row[3],
-            origin=row[4],
-            weight=row[5],
-            tenant=row[6],
-            app=row[7],
-            trace_id=row[8],
-            span_id=row[9],
-            pairs=row[10],
-            answered_at=rows.nanoseconds(row[11]),
-            body=bodies.get(row[0], b""),
-        )
-        for row in taken
-    ]
+    works = [work_of(row, bodies.get(row[0], b"")) for row in taken]
     return sorted(works, key=lambda work: work.evaluation_id)
+
+
+def work_of(row: TupleRow, body: bytes) -> Work:
+    """The work of one claimed row; the first twelve columns are those that `claim` returns."""
+    return Work(
+        evaluation_id=row[0],
+        day=row[1],
+        attempts=row[2],
+        solo=row[3],
+        origin=row[4],
+        weight=row[5],
+        tenant=row[6],
+        app=row[7],
+        trace_id=row[8],
+        span_id=row[9],
+        pairs=row[10],
+        answered_at=rows.nanoseconds(row[11]),
+        body=body,
+    )
 
 
 def mark_solo(connection: psycopg.Connection[TupleRow], ids: Sequence[int]) -> list[int]:
