@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -31,8 +32,9 @@ Script = Callable[[int, dict[str, object]], Reply]
 class JudgeServer:
     """Counts calls and concurrent calls; `script(n, request)` says what the n-th call (from 0) gets."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
         self.script = script
+        self._tls = tls
         self.requests: list[dict[str, object]] = []
         self.open = 0
         self.most_open = 0
@@ -60,8 +62,9 @@ class JudgeServer:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        server = await asyncio.start_server(self._connection, "127.0.0.1", 0, ssl=self._tls)
+        scheme = "https" if self._tls else "http"
+        self.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         self._ready.set()
         await self._stop.wait()
         server.close()
@@ -141,9 +144,9 @@ def _completion(reply: Reply, model: str) -> bytes:
 
 
 @contextmanager
-def serving(script: Script) -> Generator[JudgeServer]:
+def serving(script: Script, tls: ssl.SSLContext | None = None) -> Generator[JudgeServer]:
     """Run a scripted endpoint for the length of a block."""
-    server = JudgeServer(script)
+    server = JudgeServer(script, tls)
     server.start()
     try:
         yield server

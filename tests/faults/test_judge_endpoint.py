@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
+import subprocess
+from pathlib import Path
 from typing import cast
 
 import msgspec
 import pytest
 
+from aftercheck_worker.judge.guard import Guarded
+from aftercheck_worker.models.anthropic_messages import AnthropicMessages
 from aftercheck_worker.models.base import Completion, GeneratorError
 from aftercheck_worker.models.openai_compatible import Endpoint, OpenAICompatible, probe
 from tests.faults.judge_server import Reply, serving
@@ -131,6 +136,7 @@ def test_a_redirect_is_not_followed() -> None:
         b'{"choices": 7}',
         b'{"choices": [null]}',
         b"\xff\xfe",
+        b"[" * 100_000,
     ],
 )
 def test_a_body_that_is_no_completion_is_never_text(body: bytes) -> None:
@@ -146,6 +152,28 @@ def test_content_that_is_no_text_is_empty(content: str) -> None:
         assert ask(endpoint(server.url)) == Completion(text="")
 
 
+def test_what_only_a_lax_reader_takes_is_read() -> None:
+    body = rb'{"choices": [{"message": {"content": "ok \ud800"}, "logprobs": NaN}], "usage": {"prompt_tokens": 2}}'
+    with serving(lambda n, request: Reply(body=body)) as server:
+        assert ask(endpoint(server.url)) == Completion(text="ok \ud800", prompt_tokens=2)
+
+
+def test_half_of_a_surrogate_pair_in_judged_text_is_sent_as_a_mark() -> None:
+    async def once(where: Endpoint) -> None:
+        model = OpenAICompatible(where)
+        try:
+            await model.generate("s", "a \ud800 ї", schema=None, max_tokens=5)
+        finally:
+            await model.close()
+
+    with serving(lambda n, request: Reply(content="ok")) as server:
+        asyncio.run(once(endpoint(server.url)))
+        assert server.requests[0]["messages"] == [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": "a ? ї"},
+        ]
+
+
 def test_nobody_listens() -> None:
     assert reason(endpoint("http://127.0.0.1:1/v1", total=20)) == "unavailable"
 
@@ -153,6 +181,70 @@ def test_nobody_listens() -> None:
 def test_tls_to_a_plain_port_is_unavailable() -> None:
     with serving(lambda n, request: Reply(content="ok")) as server:
         assert reason(endpoint(server.url.replace("http:", "https:"), total=20)) == "unavailable"
+
+
+class Patient(random.Random):
+    """Waits for nothing, and counts the retries that it was asked to spread."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.asked = 0
+
+    def uniform(self, a: float, b: float) -> float:
+        self.asked += 1
+        return 0.0
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
+    """A certificate that nobody has signed but itself, and a server's context with it."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return certificate, context
+
+
+@pytest.mark.req("F21")
+@pytest.mark.parametrize("back_end", [OpenAICompatible, AnthropicMessages])
+def test_a_certificate_that_nobody_signed_is_refused_at_once(
+    certified: tuple[Path, ssl.SSLContext], back_end: type[OpenAICompatible | AnthropicMessages]
+) -> None:
+    jitter = Patient()
+
+    async def once(where: Endpoint) -> None:
+        model = back_end(where, jitter=jitter)
+        guarded = Guarded(model)
+        try:
+            await guarded.generate("s", "u", schema=None, max_tokens=5)
+        finally:
+            await model.close()
+
+    with serving(lambda n, request: Reply(content="ok"), certified[1]) as server:
+        with pytest.raises(GeneratorError, match=r"untrusted: the endpoint's certificate: self-signed") as caught:
+            asyncio.run(once(endpoint(server.url, total=20)))
+
+        assert caught.value.reason == "untrusted"
+        assert (server.requests, jitter.asked) == ([], 0)
+
+
+def test_a_certificate_that_is_trusted_is_taken(
+    certified: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certified[0]))
+    with serving(lambda n, request: Reply(content="ok"), certified[1]) as server:
+        assert ask(endpoint(server.url, total=20)).text == "ok"
+
+
+def test_a_probe_stops_at_a_certificate_that_is_refused(certified: tuple[Path, ssl.SSLContext]) -> None:
+    with (
+        serving(lambda n, request: Reply(content="ok"), certified[1]) as server,
+        pytest.raises(GeneratorError, match="untrusted"),
+    ):
+        asyncio.run(probe(endpoint(server.url, total=20)))
 
 
 def test_concurrency_is_bounded() -> None:

@@ -98,6 +98,35 @@ def test_plain_text_is_not_suspicious(text: str) -> None:
     assert not prompts.suspicious(text)
 
 
+STEERING = [
+    *("ignore ", "all ", "previous", "Zignoruj", "disregard the", "you are now", "new instructions", "system prompt"),
+    *("mark ", "Grade ", "this ", "every ", "as correct", "1.0", "10/10", '"status" : "supported"', "игнорируй"),
+    *(
+        "answer ",
+        "only ",
+        "with ",
+        '"',
+        "{",
+        "RESPOND ",
+        "ſcore ",
+        "mar\u212a ",
+        " true",
+        ".",
+        "\n",
+        "assistant:",
+        "x",
+    ),
+]
+
+
+@pytest.mark.req("S16")
+@given(st.lists(st.sampled_from(STEERING), max_size=12).map("".join))
+def test_the_quick_look_misses_nothing_that_the_patterns_find(text: str) -> None:
+    slowly = prompts._SUSPICIOUS.search(text) or prompts._CONTROL.search(text)  # pyright: ignore[reportPrivateUsage]
+
+    assert prompts.suspicious(text) == bool(slowly)
+
+
 @pytest.mark.req("R25")
 def test_the_fingerprint_follows_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompts.fingerprint()

@@ -34,6 +34,11 @@ redis.call('HINCRBY', KEYS[1], 'micros', ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[5])
 return 'ok'
 """
+_SETTLE: Final = """
+redis.call('HINCRBY', KEYS[1], 'tokens', ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'micros', ARGV[2])
+return 'ok'
+"""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,11 +137,9 @@ class Budget:
         written = completion.completion_tokens if completion else 0
         if completion is not None and not prompt + written:
             return  # an endpoint that reports no usage: what was reserved is the best estimate
-        pipe = self._client.pipeline(transaction=True)
-        pipe.hincrby(reserved.key, "tokens", prompt + written - reserved.tokens)
-        pipe.hincrby(reserved.key, "micros", self._limits.micros(prompt, written) - reserved.micros)
+        difference = (prompt + written - reserved.tokens, self._limits.micros(prompt, written) - reserved.micros)
         try:
             async with self._slots:
-                await pipe.execute()
+                await cast("Awaitable[bytes]", self._client.eval(_SETTLE, 1, reserved.key, *map(str, difference)))
         except (redis.exceptions.RedisError, OSError):
             return

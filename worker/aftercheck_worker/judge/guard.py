@@ -18,7 +18,7 @@ from aftercheck_worker.models.base import Completion, Generator, GeneratorError,
 
 CHARS_PER_TOKEN: Final = 3
 """For the estimate that is reserved; real texts have 3 to 4 characters per token, Cyrillic ones fewer."""
-DOWN: Final = frozenset({"unavailable", "deadline"})
+DOWN: Final = frozenset({"unavailable", "deadline", "untrusted"})
 """Reasons that count against the endpoint."""
 SUPPRESS: Final = (
     "suppress_instrumentation",

@@ -18,6 +18,7 @@ from aftercheck_worker.models.endpoint import (
     Endpoint,
     Mode,
     client,
+    connection_error,
     parameters,
     probed,
     status_error,
@@ -109,7 +110,7 @@ class AnthropicMessages:
             )
             content = reply.content
         except httpx.HTTPError as error:
-            raise GeneratorError("unavailable", type(error).__name__) from None
+            raise connection_error(error) from None
         if reply.status_code != _OK:
             raise status_error(reply.status_code, reply.headers)
         try:

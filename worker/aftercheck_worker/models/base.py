@@ -108,7 +108,8 @@ class GeneratorError(Exception):
     """A call that gave no reply.
 
     Attributes:
-        reason: `rate_limited`, `unavailable`, `deadline`, `refused` (a 4xx that a retry cannot mend) or `too_large`.
+        reason: `rate_limited`, `unavailable`, `deadline`, `refused` (a 4xx that a retry cannot mend), `untrusted` (a
+            TLS certificate that is not accepted) or `too_large`.
         retry_after: seconds that the endpoint asked us to wait, None when it did not say.
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Literal, Protocol, cast
 
@@ -206,6 +207,19 @@ def status_error(code: int, headers: Mapping[str, str]) -> GeneratorError:
     if code >= 500 or code in (408, 409):
         return GeneratorError("unavailable", detail)
     return GeneratorError("refused", detail)
+
+
+def connection_error(error: BaseException) -> GeneratorError:
+    """Return the failure that a call without any reply means. A certificate that is not accepted is not retried."""
+    one: BaseException | None = error
+    name = type(error).__name__
+    while one is not None:
+        if isinstance(one, GeneratorError):
+            return one
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return GeneratorError("untrusted", f"the endpoint's certificate: {one.verify_message}"[:200])
+        one = one.__cause__ or one.__context__
+    return GeneratorError("unavailable", name)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -16,7 +16,7 @@ from typing import Final
 import openai
 
 from aftercheck_worker.models.base import GeneratorError, ModelInfo, Pair, PairScore
-from aftercheck_worker.models.endpoint import Endpoint, client, status_error
+from aftercheck_worker.models.endpoint import Endpoint, client, connection_error, status_error
 
 ALTERNATIVES: Final = 10
 SYSTEM: Final = (
@@ -85,7 +85,7 @@ class YesNoScorer:
         except openai.APIStatusError as error:
             raise status_error(error.status_code, error.response.headers) from None
         except openai.OpenAIError as error:
-            raise GeneratorError("unavailable", type(error).__name__) from None
+            raise connection_error(error) from None
         found = reply.choices[0].logprobs if reply.choices else None
         first = found.content[0].top_logprobs if found is not None and found.content else []
         support = probability([(one.token, one.logprob) for one in first])

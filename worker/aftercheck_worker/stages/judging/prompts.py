@@ -39,6 +39,13 @@ _SUSPICIOUS: Final = re.compile(
     r"|(?:output|respond|reply|answer) (?:only |exactly )?(?:with )?[\"'{]",
     re.IGNORECASE,
 )
+_MAY_CONTROL: Final = re.compile(r"[<\[\\`:]")
+"""Every control token holds one of these; most texts hold none, and this search costs a tenth."""
+_MAY_STEER: Final = (
+    *("ignor", "disregard", "you are now", "new instruction", "system prompt", "status"),
+    *("mark ", "rate ", "grade ", "label ", "score ", "judge ", "output ", "respond ", "reply ", "answer "),
+)
+"""Every match of `_SUSPICIOUS` in plain ASCII holds one of these."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +74,26 @@ def neutralise(text: str) -> str:
     What is broken up can leave a token of its neighbours' letters (four backticks hold three), so it is done until
     none is left; every pass puts a zero-width space behind the first letter of each one that it finds.
     """
-    while _CONTROL.search(text):
+    while _controls(text):
         text = _CONTROL.sub(lambda match: match.group()[0] + _ZERO_WIDTH + match.group()[1:], text)
     return text
 
 
 def suspicious(*texts: str) -> bool:
     """True when judged text looks like instructions to a judge. A label on the verdict, never a score (S16)."""
-    return any(_SUSPICIOUS.search(text) or _CONTROL.search(text) for text in texts)
+    return any(_steers(text) or _controls(text) for text in texts)
+
+
+def _controls(text: str) -> bool:
+    return _MAY_CONTROL.search(text) is not None and _CONTROL.search(text) is not None
+
+
+def _steers(text: str) -> bool:
+    if text.isascii():  # beyond ASCII there are letters that only the pattern knows as the same
+        plain = text.lower()
+        if not any(part in plain for part in _MAY_STEER):
+            return False
+    return _SUSPICIOUS.search(text) is not None
 
 
 def faithfulness(
